@@ -1,0 +1,34 @@
+//! # sched-bisect
+//!
+//! Finds the commit that changed a kernel's performance, by building, booting and benchmarking candidates on a machine
+//! under test (SUT), from repeated, noisy measurements and a statistical verdict; and says how sure it is.
+//!
+//! # Architecture
+//!
+//! A session is a fold of events. The journal is the only truth; what to do next is a pure function of plan and state.
+//!
+//! ```text
+//!          +---------------- resume: read, verify, fold ----------------+
+//!          v                                                            |
+//! Plan -> State --next_action--> Action --> driver/lab --> Event --> journal (append, sync)
+//!          ^        (pure)                  (ssh, qemu, git)             |
+//!          +------------------------- apply (pure) <--- once durable ----+--> reporters
+//! ```
+//!
+//! A module uses only modules above it:
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`model`] | the field's words as types |
+//! | [`stats`] | Welch contrasts, Fieller intervals |
+//! | [`search`] | the graph of the range, what is known of it, the choice among its commits |
+//! | [`session`] | plan, events, state, phase, schedule, verdicts, conclusion: the heart |
+//! | | *above: pure. Below: effects* |
+//!
+//! Three things never mix: what was measured, what was decided, and what failed on our side. Only facts about a kernel
+//! move the search; a failure of the lab says nothing about a commit.
+
+pub mod model;
+pub mod search;
+pub mod session;
+pub mod stats;

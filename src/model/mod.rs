@@ -1,0 +1,20 @@
+//! The field's words as types.
+//!
+//! Owns: identifiers, units, samples, outcomes, verdicts, conclusions. Plain data with serde; no logic beyond
+//! parsing, formatting and validity. Must not do: any effect, any statistics. Every other module uses these
+//! words; none defines its own. Tested beside each type.
+
+mod conclusion;
+mod id;
+mod outcome;
+mod units;
+mod verdict;
+
+pub use conclusion::{Check, Conclusion, ConclusionKind, Explained, Restored, Suspect};
+pub use id::{BootNo, CommitId, StepId, SutId};
+pub use outcome::{
+    Artifact, BootRecord, BootResult, BuildResult, InfraFailure, InfraKind, RunResult, Untestable,
+    UntestableKind,
+};
+pub use units::{Direction, Find, Metric, Relative, Sense};
+pub use verdict::{Effect, Evidence, Verdict};

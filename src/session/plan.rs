@@ -1,0 +1,243 @@
+//! The plan: everything that was decided before the first measurement. Record 0 of the journal; never changes.
+
+use crate::model::{CommitId, Find, Metric, Relative};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A commit as the user named it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The revision as given ("v6.15-rc4").
+    pub rev: String,
+    /// What it resolved to.
+    pub commit: CommitId,
+}
+
+/// What the session is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Purpose {
+    /// Find the commit that made the difference.
+    Bisect,
+    /// Revert one commit on top of bad and see how much of the difference comes back.
+    RevertTest {
+        /// The commit to revert.
+        commit: CommitId,
+        /// Its subject.
+        subject: String,
+        /// For a merge: the parent (counted from 1) whose side stays.
+        mainline: Option<u32>,
+        /// What the revert came to in git.
+        revert: Revert,
+    },
+}
+
+/// What git made of a revert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "result")]
+pub enum Revert {
+    /// A commit "bad + revert" exists.
+    Clean {
+        /// It; has no ref, its id follows from its inputs alone.
+        commit: CommitId,
+    },
+    /// These files conflict.
+    Conflicts {
+        /// Paths, sorted.
+        files: Vec<String>,
+    },
+    /// Reverting changes nothing.
+    AlreadyReverted,
+}
+
+/// How candidates are built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum BuilderSpec {
+    /// Nothing is built.
+    None,
+    /// A command of the user's (contract: hooks/README.md).
+    Command {
+        /// Run by `sh -c`.
+        command: String,
+    },
+    /// The kernel's own build system, see [`Kbuild`].
+    Kbuild(Kbuild),
+}
+
+/// A kernel build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kbuild {
+    /// Make target that makes the first configuration (`tinyconfig`, `defconfig`), or empty when `config` is whole.
+    pub base: String,
+    /// Configuration text put on top of the base; then `olddefconfig`. The content, not a path.
+    pub config: String,
+    /// Symbols that must read so after `olddefconfig` ("CONFIG_HZ=250"); else the step is untestable(config).
+    pub required: Vec<String>,
+    /// Make targets ("bzImage").
+    pub targets: Vec<String>,
+    /// Image to keep, relative to the build directory ("arch/x86/boot/bzImage").
+    pub image: String,
+    /// More arguments for every make ("ARCH=arm64").
+    pub make_args: Vec<String>,
+    /// Parallel jobs; 0 = one per CPU.
+    pub jobs: u32,
+    /// Fix-ups, in order.
+    pub fixups: Vec<Fixup>,
+}
+
+/// A patch that some candidates need in order to build or boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixup {
+    /// Name for people and logs.
+    pub name: String,
+    /// The patch itself (unified diff), not a path.
+    pub patch: String,
+    /// Applied only to commits that contain this one; empty = from the start.
+    pub from: Option<CommitId>,
+    /// Not applied to commits that contain this one; empty = to the end.
+    pub until: Option<CommitId>,
+}
+
+/// Where candidates run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum MachineSpec {
+    /// Commands of the user's drive the machine (contract: hooks/README.md).
+    Command {
+        /// Boot command; absent: each run counts as a boot of its own.
+        boot: Option<String>,
+        /// Run command; its last line of output is the measurement.
+        run: String,
+    },
+    /// A guest per boot under QEMU.
+    Qemu(Qemu),
+}
+
+/// A QEMU guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Qemu {
+    /// The emulator ("qemu-system-x86_64").
+    pub program: String,
+    /// `icount` (TCG that counts instructions), `tcg`, `kvm`, or `auto` (KVM if a probe guest boots, else icount).
+    pub accel: String,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// More kernel command line.
+    pub cmdline: String,
+    /// Host programs put into the guest with the libraries they need ("hackbench").
+    pub programs: Vec<String>,
+    /// Shell command run once in the guest after boot; empty = none. Not zero = the boot failed.
+    pub prepare: String,
+    /// Shell command in the guest that is one run.
+    pub run: String,
+    /// How its output is read ("hackbench", "number").
+    pub parser: String,
+}
+
+/// How much is measured and when enough is enough.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judging {
+    /// Boots of a kernel before its first verdict (>= 2 for any verdict).
+    pub boots: u32,
+    /// Boots of a kernel after which an undecided one is left.
+    pub max_boots: u32,
+    /// Counted runs in one boot.
+    pub runs: u32,
+    /// Runs at the start of each boot that are recorded but not counted.
+    pub warmup_runs: u32,
+    /// Fresh boots of culprit and each parent before it is named.
+    pub confirm_boots: u32,
+}
+
+/// How often a step is tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempts {
+    /// Failed boots before a commit is untestable.
+    pub boot: u32,
+    /// Failed or invalid attempts of one run before its commit is untestable.
+    pub run: u32,
+    /// Infrastructure failures in a row before the session stops, resumable.
+    pub infra: u32,
+}
+
+/// Deadlines, in seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlines {
+    /// One build.
+    pub build_s: u64,
+    /// One boot.
+    pub boot_s: u64,
+    /// One run.
+    pub run_s: u64,
+}
+
+/// The resolved profile: how to build, boot, run, read and judge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Name of the profile.
+    pub profile: String,
+    /// What is judged.
+    pub metric: Metric,
+    /// What is looked for.
+    pub find: Find,
+    /// Smallest change worth finding; > 0.
+    pub minimum_effect: Relative,
+    /// Probability asked of a conclusion, in (0.5, 1).
+    pub confidence: f64,
+    /// Machine time allowed, in seconds; absent = no limit.
+    pub budget_s: Option<u64>,
+    /// Name of the set of tunables (SB_VARIANT).
+    pub variant: String,
+    /// Machines used at once.
+    pub suts: u32,
+    /// Amounts.
+    pub judging: Judging,
+    /// Retries.
+    pub attempts: Attempts,
+    /// Deadlines.
+    pub deadlines: Deadlines,
+    /// Builder.
+    pub builder: BuilderSpec,
+    /// Machine.
+    pub machine: MachineSpec,
+}
+
+/// Record 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Version of the program that made it.
+    pub tool_version: String,
+    /// Name of the session.
+    pub session: String,
+    /// The user's repository (git common directory), absolute.
+    pub repository: String,
+    /// What for.
+    pub purpose: Purpose,
+    /// The given good endpoint.
+    pub good: Endpoint,
+    /// The given bad endpoint.
+    pub bad: Endpoint,
+    /// Where good is not an ancestor of bad: their merge bases, measured before the search.
+    pub merge_bases: Vec<CommitId>,
+    /// Path limits of the search; empty = none.
+    pub paths: Vec<String>,
+    /// Commits that the user leaves out (`--skip`): not measured in the search, still suspects.
+    #[serde(default)]
+    pub skipped: Vec<CommitId>,
+    /// blake3 of the range file (the Dag as JSON), hex.
+    pub range_digest: String,
+    /// Candidates in the range.
+    pub candidates: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Resolved profile.
+    pub recipe: Recipe,
+    /// Facts of the host that started it (kernel, CPUs), for the report.
+    pub host: BTreeMap<String, String>,
+}

@@ -1,0 +1,594 @@
+//! The fold of a session's events.
+
+use super::event::{EndpointOutcome, Event, Halt};
+use super::plan::{Plan, Purpose, Revert};
+use crate::model::{
+    Artifact, BootNo, BootRecord, BootResult, BuildResult, CommitId, Conclusion, Evidence, InfraFailure,
+    InfraKind, RunResult, StepId, SutId, Untestable, UntestableKind, Verdict,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use thiserror::Error;
+
+/// Boots lost to failures of the workload or the kernel, in all, after which a commit is untestable even though some
+/// runs were measured between them; in units of the plan's boot attempts.
+const FLAKY_FACTOR: usize = 3;
+
+/// An event that does not fit what was before it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("apply {event}: {reason}")]
+pub struct StateError {
+    /// The event, abridged.
+    pub event: String,
+    /// What it contradicts.
+    pub reason: String,
+}
+
+/// What is known of a commit's build.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Build {
+    /// Nothing.
+    #[default]
+    None,
+    /// It goes on.
+    Started,
+    /// There is an artifact.
+    Built(Box<Artifact>),
+}
+
+/// All that is known of one commit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CommitState {
+    /// Build.
+    pub build: Build,
+    /// Set when it cannot be measured.
+    pub untestable: Option<Untestable>,
+    /// Failed boots since the last measured run, oldest first.
+    pub failures: Vec<Untestable>,
+    /// Failed boots in all.
+    pub failures_in_all: usize,
+    /// Newest verdict.
+    pub verdict: Option<(Verdict, Evidence)>,
+    /// Verdicts given so far: each look asks for more boots.
+    pub looks: u32,
+}
+
+/// Where a boot stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootStatus {
+    /// On its way up.
+    Starting,
+    /// Up.
+    Live,
+    /// Up or dead, of no more use: it must be ended.
+    Broken,
+    /// Over.
+    Ended,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Index in the boot, from 1.
+    pub repetition: u32,
+    /// Value by metric.
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// One boot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boot {
+    /// Number.
+    pub boot: BootNo,
+    /// Commit.
+    pub commit: CommitId,
+    /// Machine.
+    pub sut: SutId,
+    /// Stage (see [`Event::BootStarted`]).
+    pub stage: u32,
+    /// Slot.
+    pub slot: u32,
+    /// Status.
+    pub status: BootStatus,
+    /// Identity, once it was up.
+    pub record: Option<BootRecord>,
+    /// Measured runs in order.
+    pub runs: Vec<Run>,
+    /// Failed attempts at the run that is due.
+    pub failed_attempts: u32,
+    /// Reasons of invalid and failed runs, for the report.
+    pub lost: Vec<String>,
+}
+
+/// A step that began and did not end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenStep {
+    /// Build of a commit.
+    Build(CommitId),
+    /// Start of a boot.
+    Boot(BootNo),
+    /// Run in a boot.
+    Run(BootNo, u32),
+}
+
+/// What the endpoints showed last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndpointVerdict {
+    /// Outcome.
+    pub outcome: EndpointOutcome,
+    /// Numbers.
+    pub evidence: Evidence,
+    /// Times they were judged.
+    pub looks: u32,
+}
+
+/// A confirmation, going on or over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Confirmation {
+    /// Suspected culprit.
+    pub culprit: CommitId,
+    /// Its parents.
+    pub parents: Vec<CommitId>,
+    /// Its stage number, from 1.
+    pub stage: u32,
+    /// The stage in which this culprit's confirmation began: it goes on with more boots while it is not confirmed.
+    pub first_stage: u32,
+    /// Result, once over.
+    pub result: Option<(bool, Evidence)>,
+    /// Commits whose verdicts were retracted since it was refuted: once each, since with all boots together they may be
+    /// judged as before.
+    pub reconsidered: BTreeSet<CommitId>,
+}
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Builds that made something (no cache hits).
+    pub builds: u64,
+    /// Boots that came up.
+    pub boots: u64,
+    /// Runs that were measured, warm-up included.
+    pub runs: u64,
+    /// Seconds in which a process worked on the session.
+    pub seconds: f64,
+}
+
+/// State of a session.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The plan.
+    pub plan: Plan,
+    /// Last step number given out.
+    pub last_step: u64,
+    /// All boots; `BootNo(n)` stands at `n - 1`.
+    pub boots: Vec<Boot>,
+    /// Commits by id; absent = nothing known.
+    pub commits: BTreeMap<CommitId, CommitState>,
+    /// Steps without an end.
+    pub open: BTreeMap<StepId, OpenStep>,
+    /// The endpoint gate.
+    pub endpoints: Option<EndpointVerdict>,
+    /// Whether the path limits were dropped, and for which commit.
+    pub paths_dropped: Option<CommitId>,
+    /// The newest confirmation.
+    pub confirmation: Option<Confirmation>,
+    /// Verdicts that were retracted, with reasons.
+    pub retracted: Vec<(CommitId, String)>,
+    /// Infrastructure failures by machine (`None`: the builder), since it last taught something of a commit. That a
+    /// boot succeeds clears none: a workload that is killed each time would be booted for ever. Nor does what another
+    /// machine does: a broken one would be retried for ever.
+    pub infra: BTreeMap<Option<SutId>, Vec<InfraFailure>>,
+    /// Why it stands still.
+    pub halted: Option<Halt>,
+    /// The end.
+    pub conclusion: Option<Conclusion>,
+    /// Expense.
+    pub spent: Spent,
+    /// Seconds added to the budget at resumes.
+    pub more_budget_s: u64,
+    last_at_ms: Option<i64>,
+}
+
+impl State {
+    /// The state after record 0.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            last_step: 0,
+            boots: Vec::new(),
+            commits: BTreeMap::new(),
+            open: BTreeMap::new(),
+            endpoints: None,
+            paths_dropped: None,
+            confirmation: None,
+            retracted: Vec::new(),
+            infra: BTreeMap::new(),
+            halted: None,
+            conclusion: None,
+            spent: Spent::default(),
+            more_budget_s: 0,
+            last_at_ms: None,
+        }
+    }
+
+    /// What is known of a commit.
+    pub fn commit(&self, commit: &CommitId) -> Option<&CommitState> {
+        self.commits.get(commit)
+    }
+
+    /// A boot by number.
+    pub fn boot(&self, boot: BootNo) -> Option<&Boot> {
+        usize::try_from(boot.0).ok().and_then(|n| n.checked_sub(1)).and_then(|at| self.boots.get(at))
+    }
+
+    /// The commits that must be measurable for the session to make sense: their failures stop it.
+    pub fn essential(&self) -> BTreeSet<CommitId> {
+        let mut all = BTreeSet::from([self.plan.good.commit.clone(), self.plan.bad.commit.clone()]);
+        all.extend(self.plan.merge_bases.iter().cloned());
+        all
+    }
+
+    /// The reverted kernel of a revert test, if git could make it.
+    pub fn reverted(&self) -> Option<&CommitId> {
+        match &self.plan.purpose {
+            Purpose::RevertTest { revert: Revert::Clean { commit }, .. } => Some(commit),
+            Purpose::RevertTest { revert: Revert::Conflicts { .. } | Revert::AlreadyReverted, .. }
+            | Purpose::Bisect => None,
+        }
+    }
+
+    /// Applies one event that happened at `at_ms` (Unix time, milliseconds). On an error the state is unchanged but for
+    /// the clock.
+    pub fn apply(&mut self, at_ms: i64, event: &Event) -> Result<(), StateError> {
+        self.tick(at_ms, event);
+        self.fold(event).map_err(|reason| StateError { event: abridged(event), reason })
+    }
+
+    /// Counts the time since the last event, unless nobody worked in it.
+    fn tick(&mut self, at_ms: i64, event: &Event) {
+        let idle = matches!(event, Event::Opened { .. } | Event::TailCut { .. } | Event::Planned { .. });
+        if let Some(last) = self.last_at_ms
+            && !idle
+        {
+            // A clock that was set back counts nothing.
+            self.spent.seconds += at_ms.saturating_sub(last).max(0) as f64 / 1000.0;
+        }
+        self.last_at_ms = Some(at_ms);
+    }
+
+    fn fold(&mut self, event: &Event) -> Result<(), String> {
+        if self.conclusion.is_some() && !may_follow_the_end(event) {
+            return Err("the session is concluded".to_owned());
+        }
+        match event {
+            Event::Planned { .. } => return Err("there is a plan already".to_owned()),
+            Event::Opened { more_budget_s, .. } => self.reopen(*more_budget_s),
+            Event::TailCut { .. } => {}
+            Event::BuildStarted { step, commit } => self.build_started(*step, commit)?,
+            Event::BuildFinished { step, result } => self.build_finished(*step, result)?,
+            Event::BootStarted { step, boot, sut, commit, stage, slot } => {
+                self.boot_started(*step, *boot, *sut, commit, (*stage, *slot))?;
+            }
+            Event::BootFinished { step, boot, result } => self.boot_finished(*step, *boot, result)?,
+            Event::RunStarted { step, boot, repetition } => self.run_started(*step, *boot, *repetition)?,
+            Event::RunFinished { step, boot, result } => self.run_finished(*step, *boot, result)?,
+            Event::BootEnded { boot } => self.boot_ended(*boot)?,
+            Event::StepInterrupted { step } => self.interrupted(*step)?,
+            Event::EndpointsJudged { outcome, evidence } => {
+                let looks = self.endpoints.as_ref().map_or(0, |e| e.looks) + 1;
+                self.endpoints =
+                    Some(EndpointVerdict { outcome: *outcome, evidence: evidence.clone(), looks });
+            }
+            Event::Judged { commit, verdict, evidence } => {
+                let known = self.commits.entry(commit.clone()).or_default();
+                known.verdict = Some((*verdict, evidence.clone()));
+                known.looks += 1;
+            }
+            Event::VerdictRetracted { commit, reason } => self.retracted(commit, reason)?,
+            Event::PathsDropped { commit } => self.paths_dropped = Some(commit.clone()),
+            Event::ConfirmationStarted { culprit, parents } => self.confirmation_started(culprit, parents),
+            Event::ConfirmationFinished { culprit, confirmed, evidence } => match &mut self.confirmation {
+                Some(going) if going.culprit == *culprit && going.result.is_none() => {
+                    going.result = Some((*confirmed, evidence.clone()));
+                }
+                Some(_) | None => return Err(format!("no confirmation of {culprit} goes on")),
+            },
+            Event::Halted { halt } => self.halted = Some(halt.clone()),
+            Event::Concluded { conclusion } => self.conclusion = Some((**conclusion).clone()),
+        }
+        Ok(())
+    }
+
+    /// A new process: what stopped the last one may be mended.
+    fn reopen(&mut self, more_budget_s: u64) {
+        self.halted = None;
+        self.infra.clear();
+        self.more_budget_s = self.more_budget_s.saturating_add(more_budget_s);
+        for commit in self.essential() {
+            if let Some(known) = self.commits.get_mut(&commit) {
+                known.untestable = None;
+                known.failures.clear();
+                known.failures_in_all = 0;
+            }
+        }
+    }
+
+    fn begin(&mut self, step: StepId, what: OpenStep) -> Result<(), String> {
+        if step.0 <= self.last_step {
+            return Err(format!("step {step} was given out before (last: {})", self.last_step));
+        }
+        self.last_step = step.0;
+        self.open.insert(step, what);
+        Ok(())
+    }
+
+    fn end(&mut self, step: StepId, expected: &OpenStep) -> Result<(), String> {
+        match self.open.get(&step) {
+            Some(open) if open == expected => {
+                self.open.remove(&step);
+                Ok(())
+            }
+            Some(open) => Err(format!("step {step} is {open:?}, not {expected:?}")),
+            None => Err(format!("step {step} is not open")),
+        }
+    }
+
+    fn build_started(&mut self, step: StepId, commit: &CommitId) -> Result<(), String> {
+        if self.commits.get(commit).is_some_and(|c| c.build != Build::None) {
+            return Err(format!("{commit} is built or being built already"));
+        }
+        self.begin(step, OpenStep::Build(commit.clone()))?;
+        self.commits.entry(commit.clone()).or_default().build = Build::Started;
+        Ok(())
+    }
+
+    fn build_finished(&mut self, step: StepId, result: &BuildResult) -> Result<(), String> {
+        let Some(OpenStep::Build(commit)) = self.open.get(&step).cloned() else {
+            return Err(format!("step {step} is no open build"));
+        };
+        self.open.remove(&step);
+        let known = self.commits.entry(commit).or_default();
+        known.build = Build::None;
+        match result {
+            BuildResult::Built { artifact } => {
+                known.build = Build::Built(artifact.clone());
+                self.spent.builds += u64::from(!artifact.cached);
+                self.infra.remove(&None);
+            }
+            BuildResult::Untestable(untestable) => {
+                known.untestable = Some(untestable.clone());
+                self.spent.builds += 1;
+                self.infra.remove(&None);
+            }
+            BuildResult::Infra(failure) => self.broke(None, failure),
+        }
+        Ok(())
+    }
+
+    fn boot_started(
+        &mut self,
+        step: StepId,
+        boot: BootNo,
+        sut: SutId,
+        commit: &CommitId,
+        (stage, slot): (u32, u32),
+    ) -> Result<(), String> {
+        if boot.0 != self.boots.len() as u64 + 1 {
+            return Err(format!("boot {boot} does not follow boot {}", self.boots.len()));
+        }
+        if let Some(other) = self.boots.iter().find(|b| b.sut == sut && b.status != BootStatus::Ended) {
+            return Err(format!("machine {sut} is taken by boot {}", other.boot));
+        }
+        if !matches!(self.commits.get(commit), Some(CommitState { build: Build::Built(_), .. })) {
+            return Err(format!("{commit} is not built"));
+        }
+        self.begin(step, OpenStep::Boot(boot))?;
+        self.boots.push(Boot {
+            boot,
+            commit: commit.clone(),
+            sut,
+            stage,
+            slot,
+            status: BootStatus::Starting,
+            record: None,
+            runs: Vec::new(),
+            failed_attempts: 0,
+            lost: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn boot_finished(&mut self, step: StepId, boot: BootNo, result: &BootResult) -> Result<(), String> {
+        if let BootResult::Booted(record) = result
+            && self.boots.iter().any(|b| b.record.as_ref().is_some_and(|r| r.boot_id == record.boot_id))
+        {
+            return Err(format!("boot id {} was seen before", record.boot_id));
+        }
+        self.end(step, &OpenStep::Boot(boot))?;
+        let entry = self.boot_mut(boot)?;
+        let machine = Some(entry.sut);
+        match result {
+            BootResult::Booted(record) => {
+                entry.status = BootStatus::Live;
+                entry.record = Some(record.clone());
+                self.spent.boots += 1;
+            }
+            BootResult::Untestable(untestable) => {
+                entry.status = BootStatus::Broken;
+                entry.lost.push(untestable.reason.clone());
+                let commit = entry.commit.clone();
+                self.failed(&commit, untestable);
+                self.infra.remove(&machine);
+            }
+            BootResult::Infra(failure) => {
+                entry.status = BootStatus::Broken;
+                self.broke(machine, failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn run_started(&mut self, step: StepId, boot: BootNo, repetition: u32) -> Result<(), String> {
+        let entry = self.boot_mut(boot)?;
+        if entry.status != BootStatus::Live {
+            return Err(format!("boot {boot} is {:?}", entry.status));
+        }
+        if repetition as usize != entry.runs.len() + 1 {
+            return Err(format!("run {repetition} of boot {boot} does not follow run {}", entry.runs.len()));
+        }
+        if self.open.values().any(|o| matches!(o, OpenStep::Run(other, _) if *other == boot)) {
+            return Err(format!("a run goes on in boot {boot}"));
+        }
+        self.begin(step, OpenStep::Run(boot, repetition))
+    }
+
+    fn run_finished(&mut self, step: StepId, boot: BootNo, result: &RunResult) -> Result<(), String> {
+        let metric = self.plan.recipe.metric.name.clone();
+        if let RunResult::Measured { metrics } = result {
+            match metrics.get(&metric) {
+                Some(value) if value.is_finite() && *value > 0.0 => {}
+                Some(value) => return Err(format!("{metric} = {value} is not a positive number")),
+                None => return Err(format!("the judged metric {metric} is missing")),
+            }
+        }
+        let repetition = self.boot(boot).map_or(0, |b| b.runs.len() + 1);
+        let repetition = u32::try_from(repetition).unwrap_or(u32::MAX);
+        self.end(step, &OpenStep::Run(boot, repetition))?;
+        let attempts = self.plan.recipe.attempts.run;
+        let entry = self.boot_mut(boot)?;
+        let (commit, machine) = (entry.commit.clone(), Some(entry.sut));
+        match result {
+            RunResult::Measured { metrics } => {
+                entry.runs.push(Run { repetition, metrics: metrics.clone() });
+                entry.failed_attempts = 0;
+                self.spent.runs += 1;
+                self.infra.remove(&machine);
+                self.commits.entry(commit).or_default().failures.clear();
+            }
+            RunResult::Invalid { reason } => {
+                self.lost_run(boot, attempts, UntestableKind::InvalidOutput, reason)?
+            }
+            RunResult::Failed { reason } => self.lost_run(boot, attempts, UntestableKind::Run, reason)?,
+            RunResult::Untestable(untestable) => {
+                entry.status = BootStatus::Broken;
+                entry.lost.push(untestable.reason.clone());
+                self.failed(&commit, untestable);
+                self.infra.remove(&machine);
+            }
+            RunResult::Infra(failure) => {
+                if failure.kind != InfraKind::TryAgain {
+                    entry.status = BootStatus::Broken;
+                }
+                self.broke(machine, failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn lost_run(
+        &mut self,
+        boot: BootNo,
+        attempts: u32,
+        kind: UntestableKind,
+        reason: &str,
+    ) -> Result<(), String> {
+        let entry = self.boot_mut(boot)?;
+        let machine = Some(entry.sut);
+        entry.failed_attempts += 1;
+        entry.lost.push(reason.to_owned());
+        if entry.failed_attempts >= attempts {
+            entry.status = BootStatus::Broken;
+            let commit = entry.commit.clone();
+            self.failed(&commit, &Untestable { kind, reason: reason.to_owned() });
+        }
+        self.infra.remove(&machine);
+        Ok(())
+    }
+
+    fn broke(&mut self, source: Option<SutId>, failure: &InfraFailure) {
+        self.infra.entry(source).or_default().push(failure.clone());
+    }
+
+    /// One more boot of a commit came to nothing.
+    fn failed(&mut self, commit: &CommitId, untestable: &Untestable) {
+        let attempts = self.plan.recipe.attempts.boot as usize;
+        let known = self.commits.entry(commit.clone()).or_default();
+        known.failures.push(untestable.clone());
+        known.failures_in_all += 1;
+        let declared = untestable.kind == UntestableKind::Declared;
+        if declared || known.failures.len() >= attempts || known.failures_in_all >= FLAKY_FACTOR * attempts {
+            known.untestable = Some(untestable.clone());
+        }
+    }
+
+    fn boot_ended(&mut self, boot: BootNo) -> Result<(), String> {
+        if self.open.values().any(|o| matches!(o, OpenStep::Boot(b) | OpenStep::Run(b, _) if *b == boot)) {
+            return Err(format!("a step of boot {boot} is open"));
+        }
+        let entry = self.boot_mut(boot)?;
+        if entry.status == BootStatus::Ended {
+            return Err(format!("boot {boot} has ended before"));
+        }
+        entry.status = BootStatus::Ended;
+        Ok(())
+    }
+
+    fn interrupted(&mut self, step: StepId) -> Result<(), String> {
+        match self.open.remove(&step) {
+            Some(OpenStep::Build(commit)) => self.commits.entry(commit).or_default().build = Build::None,
+            Some(OpenStep::Boot(boot) | OpenStep::Run(boot, _)) => {
+                self.boot_mut(boot)?.status = BootStatus::Broken
+            }
+            None => return Err(format!("step {step} is not open")),
+        }
+        Ok(())
+    }
+
+    fn retracted(&mut self, commit: &CommitId, reason: &str) -> Result<(), String> {
+        match self.commits.get_mut(commit) {
+            Some(known) if known.verdict.is_some() => {
+                known.verdict = None;
+                self.retracted.push((commit.clone(), reason.to_owned()));
+                if let Some(refuted) = self.confirmation.as_mut().filter(|c| c.result.is_some()) {
+                    refuted.reconsidered.insert(commit.clone());
+                }
+                Ok(())
+            }
+            Some(_) | None => Err(format!("{commit} has no verdict")),
+        }
+    }
+
+    fn confirmation_started(&mut self, culprit: &CommitId, parents: &[CommitId]) {
+        let stage = self.confirmation.as_ref().map_or(0, |c| c.stage) + 1;
+        let same = self.confirmation.as_ref().filter(|c| c.culprit == *culprit);
+        let first_stage = same.map_or(stage, |c| c.first_stage);
+        self.confirmation = Some(Confirmation {
+            culprit: culprit.clone(),
+            parents: parents.to_vec(),
+            stage,
+            first_stage,
+            result: None,
+            reconsidered: BTreeSet::new(),
+        });
+    }
+
+    fn boot_mut(&mut self, boot: BootNo) -> Result<&mut Boot, String> {
+        let known = self.boots.len();
+        let at = usize::try_from(boot.0).ok().and_then(|n| n.checked_sub(1));
+        at.and_then(|at| self.boots.get_mut(at))
+            .ok_or(format!("boot {boot} is not known (there are {known})"))
+    }
+}
+
+fn may_follow_the_end(event: &Event) -> bool {
+    matches!(event, Event::Opened { .. } | Event::TailCut { .. } | Event::BootEnded { .. })
+}
+
+/// The event's type and first fields, for messages.
+fn abridged(event: &Event) -> String {
+    let mut text = format!("{event:?}");
+    if let Some((at, _)) = text.char_indices().nth(120) {
+        text.truncate(at);
+        text.push_str("...");
+    }
+    text
+}
