@@ -24,11 +24,19 @@
 //! | [`search`] | the graph of the range, what is known of it, the choice among its commits |
 //! | [`session`] | plan, events, state, phase, schedule, verdicts, conclusion: the heart |
 //! | | *above: pure. Below: effects* |
+//! | [`journal`] | the append-only log: format, checksums, torn tail, lock |
+//! | [`workload`] | how benchmark output is read |
+//! | [`profile`] | bisect-profiles: TOML in layers, with the origin of every value |
+//! | [`history`] | git: ranges, reverts, the private worktree; never the user's checkout |
 //!
 //! Three things never mix: what was measured, what was decided, and what failed on our side. Only facts about a kernel
 //! move the search; a failure of the lab says nothing about a commit.
 
+pub mod history;
+pub mod journal;
 pub mod model;
+pub mod profile;
 pub mod search;
 pub mod session;
 pub mod stats;
+pub mod workload;

@@ -1,0 +1,121 @@
+//! One record: one line of JSON.
+
+use super::JournalError;
+use crate::session::Event;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Major version of the record format. A journal of a higher one is refused.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// Hexadecimal digits kept of a checksum: 64 bits, far more than an accident needs.
+const SUM_DIGITS: usize = 16;
+
+/// A record of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Format version.
+    pub v: u64,
+    /// Position, from 0, without gaps.
+    pub seq: u64,
+    /// When it was written: Unix time in milliseconds.
+    pub at: i64,
+    /// What happened.
+    pub event: Event,
+    /// blake3 over the previous record's sum and this record's other fields, hex, 16 digits.
+    pub sum: String,
+}
+
+impl Record {
+    /// A record that follows the one with `previous_sum` ("" for record 0).
+    pub(super) fn new(seq: u64, at: i64, event: Event, previous_sum: &str) -> Self {
+        let mut record = Self { v: FORMAT_VERSION, seq, at, event, sum: String::new() };
+        record.sum = record.checksum(previous_sum);
+        record
+    }
+
+    /// The line as it stands in the journal, with its end.
+    pub(super) fn line(&self) -> String {
+        let mut line = json(self);
+        line.push('\n');
+        line
+    }
+
+    fn checksum(&self, previous_sum: &str) -> String {
+        let body = format!("{previous_sum}\n{}\n{}\n{}\n{}", self.v, self.seq, self.at, json(&self.event));
+        blake3::hash(body.as_bytes()).to_hex()[..SUM_DIGITS].to_owned()
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    // Maps have string keys and non-finite numbers are refused where they enter, so serializing cannot fail.
+    serde_json::to_string(value).expect("records serialize")
+}
+
+/// All whole records and the bytes they take. What a crash left of the last append is left out; any other broken line
+/// is an error.
+pub(super) fn read_all(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, u64), JournalError> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let rest = &bytes[offset..];
+        let line_end = rest.iter().position(|&b| b == b'\n');
+        let line = &rest[..line_end.unwrap_or(rest.len())];
+        let is_last = offset + line.len() + 1 >= bytes.len();
+        let parsed = match line_end {
+            Some(_) => parse(line, records.last()),
+            None => Err("no line end".to_owned()),
+        };
+        match parsed {
+            Ok(record) => records.push(record),
+            Err(reason) => {
+                if let Some(error) = version_error(path, offset, line) {
+                    return Err(error);
+                }
+                if is_last && is_torn(line, records.len() as u64) {
+                    break;
+                }
+                return Err(JournalError::Damaged { path: path.to_owned(), offset: offset as u64, reason });
+            }
+        }
+        offset += line.len() + 1;
+    }
+    Ok((records, offset as u64))
+}
+
+/// Whether a broken last line can be what a crash left of the append of record `due`: a part of it, perhaps with zeros
+/// where the disk was not written yet. One that holds a whole record and more has lost a line end, and a whole one of
+/// another number has lost its predecessor: records that were on the disk, and cutting the line off would hide that.
+fn is_torn(line: &[u8], due: u64) -> bool {
+    let mut whole = serde_json::Deserializer::from_slice(line).into_iter::<Record>();
+    match whole.next() {
+        Some(Ok(record)) => record.seq == due && line[whole.byte_offset()..].iter().all(|&b| b == 0),
+        Some(Err(_)) | None => true,
+    }
+}
+
+fn parse(line: &[u8], previous: Option<&Record>) -> Result<Record, String> {
+    let record: Record = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+    let expected = previous.map_or(0, |p| p.seq + 1);
+    if record.seq != expected {
+        return Err(format!("record {} stands where record {expected} should", record.seq));
+    }
+    // The line must be what this program writes: a byte flipped in a key's spelling or a number's form would
+    // otherwise pass where it decodes to the same value.
+    if json(&record).as_bytes() != line || record.checksum(previous.map_or("", |p| &p.sum)) != record.sum {
+        return Err(format!("record {} does not match its checksum", record.seq));
+    }
+    Ok(record)
+}
+
+/// Whether the line fails because a newer program wrote it.
+fn version_error(path: &Path, offset: usize, line: &[u8]) -> Option<JournalError> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u64,
+    }
+    let Version { v: found } = serde_json::from_slice(line).ok()?;
+    let (path, offset) = (path.to_owned(), offset as u64);
+    (found > FORMAT_VERSION).then_some(JournalError::Version { path, offset, found })
+}

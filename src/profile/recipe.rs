@@ -1,0 +1,355 @@
+//! The keys of a profile, what each may be, and how they become a recipe.
+
+use super::Resolver;
+use super::document::Plain;
+use super::layers::{Kinds, Layers};
+use super::value::{
+    Read, confidence, count, duration, filled, minimum_effect, one_of, show_duration, show_text, text, word,
+};
+use crate::model::{CommitId, Direction, Find, Metric, Relative};
+use crate::session::{Attempts, BuilderSpec, Deadlines, Fixup, Judging, Kbuild, MachineSpec, Qemu, Recipe};
+use crate::workload::Parser;
+use std::ops::RangeInclusive;
+use std::path::{Component, Path};
+
+/// More is a typing error, not a measurement.
+const MANY: u32 = 10_000;
+
+/// Fewer boots than this are never a verdict: what differs between boots would be unknown.
+const MIN_BOOTS: u32 = 2;
+
+/// Machines used at once where nothing else is said: a guest that counts instructions keeps one CPU of the host busy.
+const GUESTS: usize = 2;
+
+const BUILD_KEYS: &[(&str, &[&str])] = &[
+    ("command", &["command"]),
+    ("kbuild", &["base", "config", "required", "targets", "image", "make_args", "jobs", "fixups"]),
+];
+
+const MACHINE_KEYS: &[(&str, &[&str])] = &[
+    ("command", &["boot", "run"]),
+    ("qemu", &["program", "accel", "cpus", "memory_mib", "cmdline", "programs", "prepare", "run", "parser"]),
+];
+
+/// What a profile comes to.
+pub(super) struct Assembled {
+    pub recipe: Recipe,
+    pub description: String,
+    pub why: String,
+    pub good: Option<String>,
+    pub bad: Option<String>,
+    pub paths: Vec<String>,
+}
+
+/// Asks the layers for every key. Where a value is wrong or missing, some stand-in is put and the problem noted in
+/// `l`; the result is of use only when `l` has none.
+pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
+    let name = l.or("name", l.source.default_name.clone(), profile_name, quoted);
+    let description = l.optional("description", text, quoted).unwrap_or_default();
+    let why = l.optional("why", text, |why| show_text(why)).unwrap_or_default();
+    let good = l.optional("good", filled, quoted);
+    let bad = l.optional("bad", filled, quoted);
+    let paths = l.list("paths", &[]);
+    let machine = machine(l);
+    let booted = !matches!(machine, MachineSpec::Command { boot: None, .. });
+    let recipe = Recipe {
+        profile: name,
+        metric: metric(l),
+        find: l.or("find", Find::Regression, word, |find| quoted(&find.to_string())),
+        minimum_effect: l.or("minimum_effect", Relative(0.02), minimum_effect, |effect| effect.0.to_string()),
+        confidence: l.or("confidence", 0.99, confidence, f64::to_string),
+        budget_s: budget(l),
+        variant: l.or("variant", "default".to_owned(), filled, quoted),
+        suts: number(l, "suts", default_suts(&machine), 1..=MANY),
+        judging: judging(l, booted),
+        attempts: Attempts {
+            boot: number(l, "attempts.boot", 3, 1..=MANY),
+            run: number(l, "attempts.run", 3, 1..=MANY),
+            infra: number(l, "attempts.infra", 5, 1..=MANY),
+        },
+        deadlines: Deadlines {
+            build_s: l.or("deadlines.build", 3600, duration, show_duration),
+            boot_s: l.or("deadlines.boot", 600, duration, show_duration),
+            run_s: l.or("deadlines.run", 1800, duration, show_duration),
+        },
+        builder: builder(l, resolve),
+        machine,
+    };
+    if l.is_sound() {
+        contradictions(l, &recipe);
+    }
+    Assembled { recipe, description, why, good, bad, paths }
+}
+
+fn quoted(text: &String) -> String {
+    format!("{text:?}")
+}
+
+fn number(l: &mut Layers, key: &str, default: u32, range: RangeInclusive<u32>) -> u32 {
+    l.or(key, default, |value| count(value, &range), u32::to_string)
+}
+
+fn profile_name(value: &Plain) -> Read<String> {
+    let name = filled(value)?;
+    if name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+        Ok(name)
+    } else {
+        Err("holds more than letters, digits and . _ -".to_owned())
+    }
+}
+
+fn budget(l: &mut Layers) -> Option<u64> {
+    l.unset("budget", "no limit");
+    l.optional("budget", duration, show_duration)
+}
+
+fn metric(l: &mut Layers) -> Metric {
+    let name = l.required("metric.name", Some("--metric"), filled);
+    let unit = l.or("metric.unit", String::new(), text, quoted);
+    let direction = l.required("metric.direction", Some("--direction"), |value| {
+        let direction: Direction = word(value)?;
+        Ok(direction_word(direction).to_owned())
+    });
+    // A stand-in where it is missing or wrong; the problem is noted.
+    Metric { name, unit, direction: direction.parse().unwrap_or(Direction::Lower) }
+}
+
+fn direction_word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher",
+        Direction::Lower => "lower",
+    }
+}
+
+fn judging(l: &mut Layers, booted: bool) -> Judging {
+    let boots = number(l, "judging.boots", 5, MIN_BOOTS..=MANY);
+    Judging {
+        boots,
+        max_boots: number(l, "judging.max_boots", boots.saturating_mul(3), MIN_BOOTS..=MANY),
+        runs: number(l, "judging.runs", if booted { 5 } else { 1 }, 1..=MANY),
+        warmup_runs: number(l, "judging.warmup_runs", 0, 0..=MANY),
+        confirm_boots: number(l, "judging.confirm_boots", boots, MIN_BOOTS..=MANY),
+    }
+}
+
+fn default_suts(machine: &MachineSpec) -> u32 {
+    match machine {
+        MachineSpec::Command { .. } => 1,
+        MachineSpec::Qemu(_) => {
+            let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+            u32::try_from(cpus.min(GUESTS)).unwrap_or(1)
+        }
+    }
+}
+
+/// The kind of a table, the first of `kinds` where none is given; `None` when what is given is none of them: then
+/// nothing can be said about the table's other keys.
+fn kind(
+    l: &mut Layers,
+    table: &'static str,
+    kinds: &[&'static str],
+    keys: &'static [(&'static str, &'static [&'static str])],
+) -> Option<&'static str> {
+    let key = format!("{table}.kind");
+    let given = l.is_given(&key);
+    let read = |value: &Plain| one_of(value, kinds);
+    let show = |kind: &&str| format!("{kind:?}");
+    let kind = if given { l.optional(&key, read, show) } else { Some(l.or(&key, kinds[0], read, show)) };
+    match kind {
+        Some(kind) => l.kinds(Kinds { table, kind, keys }),
+        None => l.ignore(table),
+    }
+    kind
+}
+
+fn builder(l: &mut Layers, resolve: Option<Resolver>) -> BuilderSpec {
+    match kind(l, "build", &["none", "command", "kbuild"], BUILD_KEYS) {
+        Some("command") => {
+            BuilderSpec::Command { command: l.required("build.command", Some("--build"), filled) }
+        }
+        Some("kbuild") => BuilderSpec::Kbuild(kbuild(l, resolve)),
+        Some(_) | None => BuilderSpec::None,
+    }
+}
+
+fn kbuild(l: &mut Layers, resolve: Option<Resolver>) -> Kbuild {
+    let base = l.or("build.base", "defconfig".to_owned(), text, quoted);
+    let config = content(l, "build.config").unwrap_or_default();
+    let required = l.list("build.required", &[]);
+    let targets = l.list("build.targets", &["bzImage"]);
+    let image = l.or("build.image", "arch/x86/boot/bzImage".to_owned(), relative_path, quoted);
+    let make_args = l.list("build.make_args", &[]);
+    let jobs = number(l, "build.jobs", 0, 0..=MANY);
+    let fixups = (0..l.tables("build.fixups")).map(|at| fixup(l, at, resolve)).collect();
+    Kbuild { base, config, required, targets, image, make_args, jobs, fixups }
+}
+
+fn fixup(l: &mut Layers, at: usize, resolve: Option<Resolver>) -> Fixup {
+    let table = format!("build.fixups[{at}]");
+    let name = l.required(&format!("{table}.name"), None, filled);
+    let key = format!("{table}.patch");
+    let patch = content(l, &key);
+    if patch.is_none() && !l.is_given(&key) && !l.is_given(&format!("{key}.inline")) {
+        l.need(&key, None);
+    }
+    let mut revision = |end: &str| {
+        let key = format!("{table}.{end}");
+        let read = |value: &Plain| {
+            let rev = filled(value)?;
+            let id = resolve.map(|resolve| resolve(&rev)).transpose();
+            let id = id.map_err(|reason| format!("names no commit: {reason}"))?;
+            Ok((rev, id))
+        };
+        l.optional(&key, read, |(rev, _)| quoted(rev)).and_then(|(_, id): (_, Option<CommitId>)| id)
+    };
+    let (from, until) = (revision("from"), revision("until"));
+    Fixup { name, patch: patch.unwrap_or_default(), from, until }
+}
+
+/// Text that stands in a file named relative to the profile (`key = "FILE"`) or in it (`key.inline = "TEXT"`).
+fn content(l: &mut Layers, key: &str) -> Option<String> {
+    let source = l.source;
+    let named = |value: &Plain| {
+        let name = filled(value)?;
+        let content = source.attached(&name)?;
+        Ok((name, content))
+    };
+    let shown = |(name, content): &(String, String)| format!("{name:?} {}", show_text(content));
+    let from_file = l.optional(key, named, shown).map(|(_, content)| content);
+    let inline = l.optional(&format!("{key}.inline"), text, |text| show_text(text));
+    from_file.or(inline)
+}
+
+fn relative_path(value: &Plain) -> Read<String> {
+    let path = filled(value)?;
+    let inside = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
+    if Path::new(&path).components().all(inside) {
+        Ok(path)
+    } else {
+        Err("must be a path inside the build directory".to_owned())
+    }
+}
+
+fn machine(l: &mut Layers) -> MachineSpec {
+    match kind(l, "machine", &["command", "qemu"], MACHINE_KEYS) {
+        Some("qemu") => MachineSpec::Qemu(qemu(l)),
+        Some(_) => {
+            l.unset("machine.boot", "none: each run counts as a boot");
+            MachineSpec::Command {
+                boot: l.optional("machine.boot", filled, |boot| show_text(boot)),
+                run: l.required("machine.run", Some("--run"), filled),
+            }
+        }
+        None => MachineSpec::Command { boot: None, run: String::new() },
+    }
+}
+
+fn qemu(l: &mut Layers) -> Qemu {
+    let word = |value: &Plain, words: &[&'static str]| one_of(value, words).map(str::to_owned);
+    let accels = ["icount", "tcg", "kvm", "auto"];
+    let parsers = Parser::ALL.map(Parser::name);
+    Qemu {
+        program: l.or("machine.program", "qemu-system-x86_64".to_owned(), filled, quoted),
+        accel: l.or("machine.accel", "icount".to_owned(), |value| word(value, &accels), quoted),
+        cpus: number(l, "machine.cpus", 2, 1..=1024),
+        memory_mib: number(l, "machine.memory_mib", 512, 32..=1 << 24),
+        cmdline: l.or("machine.cmdline", String::new(), text, quoted),
+        programs: l.list("machine.programs", &[]),
+        prepare: l.or("machine.prepare", String::new(), text, |text| show_text(text)),
+        run: l.required("machine.run", None, filled),
+        parser: l.or("machine.parser", "number".to_owned(), |value| word(value, &parsers), quoted),
+    }
+}
+
+/// Values that are each right and do not fit together.
+fn contradictions(l: &mut Layers, recipe: &Recipe) {
+    let judging = &recipe.judging;
+    if judging.max_boots < judging.boots {
+        let message = format!("`judging.max_boots` is less than judging.boots ({})", judging.boots);
+        l.contradiction("judging.max_boots", message, "raise it, or lower judging.boots");
+    }
+    if let BuilderSpec::Kbuild(kbuild) = &recipe.builder {
+        kbuild_contradictions(l, kbuild);
+    }
+    match &recipe.machine {
+        MachineSpec::Command { boot, .. } => command_contradictions(l, recipe, boot.is_some()),
+        MachineSpec::Qemu(qemu) => qemu_contradictions(l, recipe, qemu),
+    }
+}
+
+fn kbuild_contradictions(l: &mut Layers, kbuild: &Kbuild) {
+    if kbuild.base.trim().is_empty() && kbuild.config.trim().is_empty() {
+        let message = "`build.base` is empty, and there is no `build.config`".to_owned();
+        l.contradiction(
+            "build.base",
+            message,
+            "name a make target such as \"defconfig\", or give the configuration",
+        );
+    }
+    if kbuild.targets.is_empty() {
+        let message = "`build.targets` is empty: nothing would be built".to_owned();
+        l.contradiction("build.targets", message, "name the make targets, e.g. [\"bzImage\"]");
+    }
+    for (at, fixup) in kbuild.fixups.iter().enumerate() {
+        let keys = ["patch", "patch.inline"].map(|key| format!("build.fixups[{at}].{key}"));
+        // One that is missing is reported as that.
+        let given = keys.iter().find(|key| l.is_given(key));
+        let is_patch = fixup.patch.lines().any(|line| line.starts_with("+++ "));
+        if let (Some(key), false) = (given, is_patch) {
+            let message = format!("`{key}` is not a unified diff");
+            l.contradiction(key, message, "make it with git diff or git format-patch");
+        }
+    }
+    for symbol in &kbuild.required {
+        let is_symbol = symbol.split_once('=').is_some_and(|(name, value)| {
+            let plain = name.strip_prefix("CONFIG_").is_some_and(|name| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            });
+            plain && !value.is_empty()
+        });
+        if !is_symbol {
+            let message = format!("`build.required` holds {symbol:?}, which is no symbol with its value");
+            l.contradiction("build.required", message, "write it as in a .config, e.g. \"CONFIG_HZ=250\"");
+        }
+    }
+}
+
+fn command_contradictions(l: &mut Layers, recipe: &Recipe, boots: bool) {
+    if !boots && recipe.judging.runs != 1 {
+        let message = "`judging.runs` must be 1 without a boot command: each run counts as a boot".to_owned();
+        l.contradiction(
+            "judging.runs",
+            message,
+            "raise judging.boots instead, or give a boot command (--boot)",
+        );
+    }
+    if recipe.suts != 1 {
+        let message = "`suts` must be 1 with commands: they are not told which machine to use".to_owned();
+        l.contradiction("suts", message, "remove it");
+    }
+}
+
+fn qemu_contradictions(l: &mut Layers, recipe: &Recipe, qemu: &Qemu) {
+    match &recipe.builder {
+        BuilderSpec::Kbuild(_) => {}
+        BuilderSpec::None | BuilderSpec::Command { .. } => {
+            let key = if l.is_given("build.kind") { "build.kind" } else { "machine.kind" };
+            let message = "a qemu machine boots only what build.kind = \"kbuild\" builds".to_owned();
+            l.contradiction(
+                key,
+                message,
+                "set `kind = \"kbuild\"` in [build], or give a run command (--run)",
+            );
+        }
+    }
+    let named = Parser::named(&qemu.parser);
+    if named.is_some_and(|parser| !parser.reports(&recipe.metric.name)) {
+        let message =
+            format!("the parser {:?} does not report the metric {:?}", qemu.parser, recipe.metric.name);
+        l.contradiction(
+            "metric.name",
+            message,
+            "judge a metric that it reports, or set `parser = \"number\"` in [machine]",
+        );
+    }
+}

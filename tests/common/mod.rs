@@ -1,0 +1,4 @@
+//! What all integration tests share: tiny repositories with fixed contents, in temporary directories, and the real
+//! binary over them.
+
+pub mod repo;
