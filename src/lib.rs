@@ -28,12 +28,14 @@
 //! | [`workload`] | how benchmark output is read |
 //! | [`profile`] | bisect-profiles: TOML in layers, with the origin of every value |
 //! | [`history`] | git: ranges, reverts, the private worktree; never the user's checkout |
+//! | [`lab`] | the ports `Builder` and `Machine`; adapters over commands, kbuild and QEMU |
 //!
 //! Three things never mix: what was measured, what was decided, and what failed on our side. Only facts about a kernel
 //! move the search; a failure of the lab says nothing about a commit.
 
 pub mod history;
 pub mod journal;
+pub mod lab;
 pub mod model;
 pub mod profile;
 pub mod search;

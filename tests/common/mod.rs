@@ -1,4 +1,5 @@
 //! What all integration tests share: tiny repositories with fixed contents, in temporary directories, and the real
 //! binary over them.
 
+pub mod kernel;
 pub mod repo;

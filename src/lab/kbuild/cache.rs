@@ -1,0 +1,140 @@
+//! Finished artifacts, by everything that decided them.
+//!
+//! An entry is a directory with `image`, `config`, `build.log` and `artifact.json`. It is put together under another
+//! name, synced and renamed, so it is whole or absent; its hashes are checked each time it is used.
+
+use super::run::{Step, io_at};
+use super::slot::Slot;
+use crate::model::Artifact;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Changes whenever a build of the same key could come out otherwise than before.
+const VERSION: &str = "1";
+
+/// Names an entry: 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key(String);
+
+impl Key {
+    /// The key of these texts; no two groupings of the same texts have the same key.
+    pub(super) fn of(parts: &[Vec<&str>]) -> Self {
+        let text = serde_json::to_string(&(VERSION, parts)).expect("lists of strings are always JSON");
+        Self(blake3::hash(text.as_bytes()).to_hex().to_string())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// `artifact.json`.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    artifact: Artifact,
+    /// blake3 of the artifact as JSON, hex.
+    sum: String,
+}
+
+/// The cache of one repository, as one builder sees it.
+pub(super) struct Cache {
+    dir: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Cache {
+    pub(super) fn open(root: &Path, slot: &Slot) -> io::Result<Self> {
+        let dir = root.join("cache");
+        fs::create_dir_all(&dir)?;
+        let scratch = dir.join(format!(".{}", slot.name()));
+        Ok(Self { dir, scratch })
+    }
+
+    /// The entry of this key. Errors say how it is damaged; then it is gone.
+    pub(super) fn find(&self, key: &Key) -> Result<Option<Artifact>, String> {
+        let dir = self.dir.join(key.as_str());
+        if !dir.exists() {
+            return Ok(None);
+        }
+        load(&dir).map(Some).inspect_err(|_| {
+            // Where that fails, storing fails too and says so.
+            let _ = fs::remove_dir_all(&dir);
+        })
+    }
+
+    /// Keeps an artifact; fills in its directory and hashes.
+    pub(super) fn store(
+        &self,
+        key: &Key,
+        mut artifact: Artifact,
+        image: &Path,
+        config: &str,
+        log: &Path,
+    ) -> Step<Artifact> {
+        let dir = self.dir.join(key.as_str());
+        let put = || -> io::Result<Artifact> {
+            remove(&self.scratch)?;
+            fs::create_dir(&self.scratch)?;
+            fs::copy(image, self.scratch.join("image"))?;
+            fs::write(self.scratch.join("config"), config)?;
+            fs::copy(log, self.scratch.join("build.log"))?;
+            artifact.image_hash = hash(&self.scratch.join("image"))?;
+            artifact.config_hash = blake3::hash(config.as_bytes()).to_hex().to_string();
+            artifact.dir = dir.to_string_lossy().into_owned();
+            let record = Record { sum: sum(&artifact), artifact: artifact.clone() };
+            let mut file = File::create(self.scratch.join("artifact.json"))?;
+            file.write_all(&serde_json::to_vec_pretty(&record)?)?;
+            for name in ["image", "config", "build.log", "artifact.json", "."] {
+                File::open(self.scratch.join(name))?.sync_all()?;
+            }
+            if let Ok(other) = load(&dir) {
+                // Another builder was faster. Its entry may be in use and stays.
+                return Ok(Artifact { cached: false, ..other });
+            }
+            remove(&dir)?;
+            fs::rename(&self.scratch, &dir)?;
+            File::open(&self.dir)?.sync_all()?;
+            Ok(artifact)
+        };
+        put().map_err(io_at(&self.dir))
+    }
+}
+
+fn load(dir: &Path) -> Result<Artifact, String> {
+    let json = fs::read(dir.join("artifact.json")).map_err(|error| format!("artifact.json: {error}"))?;
+    let record: Record = serde_json::from_slice(&json).map_err(|error| format!("artifact.json: {error}"))?;
+    let Record { mut artifact, sum: wanted } = record;
+    if sum(&artifact) != wanted {
+        return Err("artifact.json does not match its own sum".to_owned());
+    }
+    for (name, wanted) in [("image", &artifact.image_hash), ("config", &artifact.config_hash)] {
+        let found = hash(&dir.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        if &found != wanted {
+            return Err(format!("{name} does not match its hash"));
+        }
+    }
+    // Both depend on when it is asked, not on what was built.
+    artifact.dir = dir.to_string_lossy().into_owned();
+    artifact.cached = true;
+    Ok(artifact)
+}
+
+fn sum(artifact: &Artifact) -> String {
+    let json = serde_json::to_vec(artifact).expect("an artifact is plain data");
+    blake3::hash(&json).to_hex().to_string()
+}
+
+fn hash(path: &Path) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    io::copy(&mut File::open(path)?, &mut hasher)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

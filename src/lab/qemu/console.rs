@@ -1,0 +1,247 @@
+//! What the kernel says on its console.
+//!
+//! Owns: cutting the stream into lines and recognising those that mean the kernel is hurt. Must not do: input
+//! or output, decide what follows from it. Lines are matched from their start, after the time stamp, so that
+//! a program of the guest that mentions a panic is not one. Invariant: any bytes are accepted, memory is
+//! bounded. Tested here over recorded consoles.
+
+/// Longer lines are cut.
+const LINE_MAX: usize = 1024;
+
+/// How badly the kernel is hurt, the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hurt {
+    /// It complains and goes on.
+    Warning,
+    /// It killed a process for want of memory.
+    OutOfMemory,
+    /// A CPU or a task is stuck.
+    Lockup,
+    /// Kernel code failed; what ran there is gone.
+    Oops,
+    /// The end.
+    Panic,
+}
+
+/// A line that means the kernel is hurt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Splat {
+    /// How badly.
+    pub hurt: Hurt,
+    /// The line, without its time stamp.
+    pub line: String,
+}
+
+/// Starts of lines. The first that fits decides.
+const STARTS: [(&str, Hurt); 25] = [
+    ("Kernel panic - not syncing", Hurt::Panic),
+    ("watchdog: BUG: soft lockup", Hurt::Lockup),
+    ("BUG: soft lockup", Hurt::Lockup),
+    ("BUG: workqueue lockup", Hurt::Lockup),
+    ("NMI watchdog: BUG: soft lockup", Hurt::Lockup),
+    ("NMI watchdog: Watchdog detected hard LOCKUP", Hurt::Lockup),
+    ("watchdog: Watchdog detected hard LOCKUP", Hurt::Lockup),
+    ("rcu: INFO: rcu_", Hurt::Lockup),
+    ("INFO: rcu_", Hurt::Lockup),
+    ("INFO: task ", Hurt::Lockup),
+    ("BUG: ", Hurt::Oops),
+    ("kernel BUG at ", Hurt::Oops),
+    ("Oops: ", Hurt::Oops),
+    ("Internal error: ", Hurt::Oops),
+    ("Unable to handle kernel ", Hurt::Oops),
+    ("general protection fault", Hurt::Oops),
+    ("invalid opcode: ", Hurt::Oops),
+    ("divide error: ", Hurt::Oops),
+    ("stack segment: ", Hurt::Oops),
+    ("double fault: ", Hurt::Oops),
+    ("PANIC: double fault", Hurt::Oops),
+    ("Out of memory: ", Hurt::OutOfMemory),
+    ("Memory cgroup out of memory: ", Hurt::OutOfMemory),
+    ("WARNING: ", Hurt::Warning),
+    ("UBSAN: ", Hurt::Warning),
+];
+
+/// Recognises a line (with or without time stamp).
+pub(super) fn classify(line: &str) -> Option<Splat> {
+    let text = without_stamp(line);
+    let known = STARTS.iter().find(|(start, _)| text.starts_with(start)).map(|(_, hurt)| *hurt);
+    // "watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3" has a number before the words.
+    let hard_lockup = || text.starts_with("watchdog: CPU") && text.contains(" hard LOCKUP ");
+    let hurt = known.or_else(|| hard_lockup().then_some(Hurt::Lockup))?;
+    Some(Splat { hurt, line: text.to_owned() })
+}
+
+/// The line without `[    1.234567]` and `[    T12]` before it.
+fn without_stamp(line: &str) -> &str {
+    let mut text = line.trim();
+    while let Some((stamp, rest)) = text.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        let inner = stamp.trim_start().trim_start_matches(['T', 'C']);
+        if inner.is_empty() || !inner.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            break;
+        }
+        text = rest.trim_start();
+    }
+    text
+}
+
+/// The console of one guest.
+#[derive(Debug, Default)]
+pub(super) struct Console {
+    line: Vec<u8>,
+    last: String,
+    worst: Option<Splat>,
+    init: Option<String>,
+}
+
+impl Console {
+    /// Takes the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                self.end_line();
+            } else if byte != b'\r' && byte != 0 && self.line.len() < LINE_MAX {
+                self.line.push(byte);
+            }
+        }
+    }
+
+    /// Ends a line that has no end: nothing more will come.
+    pub(super) fn end_line(&mut self) {
+        let bytes = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        if let Some(splat) = classify(line) {
+            // Of equal ones the first: what follows is its echo.
+            if self.worst.as_ref().is_none_or(|worst| worst.hurt < splat.hurt) {
+                self.worst = Some(splat);
+            }
+        }
+        if let Some(reason) = line.strip_prefix("sched-bisect-init: ") {
+            self.init = Some(reason.to_owned());
+        }
+        self.last.clear();
+        self.last.push_str(without_stamp(line));
+    }
+
+    /// The last line that is not blank, without its time stamp; empty before the first.
+    pub(super) fn last_line(&self) -> &str {
+        &self.last
+    }
+
+    /// The worst splat since the start or [`Console::forget`].
+    pub(super) fn worst(&self) -> Option<&Splat> {
+        self.worst.as_ref()
+    }
+
+    /// Whether the kernel panicked since the start or [`Console::forget`].
+    pub(super) fn panicked(&self) -> bool {
+        self.worst.as_ref().is_some_and(|splat| splat.hurt == Hurt::Panic)
+    }
+
+    /// Why the guest's first process gave up, if it did.
+    pub(super) fn init_failure(&self) -> Option<&str> {
+        self.init.as_deref()
+    }
+
+    /// Forgets the splats so far: a new run begins.
+    pub(super) fn forget(&mut self) {
+        self.worst = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn worst(text: &str) -> Option<(Hurt, String)> {
+        let mut console = Console::default();
+        console.push(text.as_bytes());
+        console.end_line();
+        console.worst().map(|splat| (splat.hurt, splat.line.clone()))
+    }
+
+    #[test]
+    fn a_panic_outranks_the_oops_before_it_and_gives_its_own_line() {
+        let text = "[    1.207000] BUG: kernel NULL pointer dereference, address: 0000000000000000\r\n\
+                    [    1.207000] #PF: supervisor write access in kernel mode\r\n\
+                    [    1.207000] Oops: 0002 [#1] PREEMPT SMP NOPTI\r\n\
+                    [    1.211000] Kernel panic - not syncing: Fatal exception\r\n\
+                    [    1.211000] ---[ end Kernel panic - not syncing: Fatal exception ]---\r\n";
+        assert_eq!(
+            worst(text),
+            Some((Hurt::Panic, "Kernel panic - not syncing: Fatal exception".to_owned()))
+        );
+    }
+
+    #[test]
+    fn splats_are_told_apart() {
+        let cases = [
+            ("[    2.1] WARNING: CPU: 0 PID: 1 at kernel/sched/fair.c:5 pick_eevdf+0x1/0x2", Hurt::Warning),
+            ("[   12.3][   T77] WARNING: kernel/sched/core.c:3 at f+0x1/0x2, CPU#0: a/1", Hurt::Warning),
+            ("[    9.0] Out of memory: Killed process 77 (hackbench) total-vm:1kB", Hurt::OutOfMemory),
+            ("[   30.0] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [hackbench:77]", Hurt::Lockup),
+            ("[   30.0] watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1", Hurt::Lockup),
+            ("[   30.0] rcu: INFO: rcu_sched self-detected stall on CPU", Hurt::Lockup),
+            ("[  130.0] INFO: task hackbench:77 blocked for more than 120 seconds.", Hurt::Lockup),
+            ("[    2.1] kernel BUG at kernel/sched/core.c:1!", Hurt::Oops),
+            ("[    2.1] BUG: scheduling while atomic: swapper/0/0/0x00000002", Hurt::Oops),
+            ("general protection fault, probably for non-canonical address 0x1: 0000 [#1]", Hurt::Oops),
+        ];
+        for (line, hurt) in cases {
+            assert_eq!(worst(line).map(|(hurt, _)| hurt), Some(hurt), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_only_mention_trouble_are_no_splats() {
+        for line in [
+            "[    0.0] Kernel command line: console=ttyS0 panic=-1 oops=panic",
+            "[    0.1] traps: a[12] general protection fault ip:401000 sp:7ffc error:0 in a",
+            "[    0.1] a[12]: segfault at 0 ip 0 sp 0 error 14",
+            "[    0.1] rcu: Hierarchical RCU implementation.",
+            "[    0.1] watchdog: Delayed init of the lockup detector failed: -19",
+            "user says: Kernel panic - not syncing: no",
+            "[fake] WARNING: not a stamp",
+        ] {
+            assert_eq!(worst(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_last_line_survives_blank_lines_nul_bytes_and_a_missing_end() {
+        let mut console = Console::default();
+        console.push(b"[    0.5] one\n[    0.6] \0two\r\n\n\0\n");
+        assert_eq!(console.last_line(), "two");
+        console.push(b"[    0.7] three");
+        console.end_line();
+        assert_eq!(console.last_line(), "three");
+    }
+
+    #[test]
+    fn forgetting_starts_a_new_run() {
+        let mut console = Console::default();
+        console.push(b"WARNING: CPU: 0\n");
+        console.forget();
+        assert_eq!(console.worst(), None);
+        console.push(b"BUG: x\n");
+        assert_eq!(console.worst().map(|splat| splat.hurt), Some(Hurt::Oops));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_read_the_same(
+            bytes in proptest::collection::vec(any::<u8>(), 0..400),
+            piece in 1usize..50,
+        ) {
+            let (mut whole, mut parts) = (Console::default(), Console::default());
+            whole.push(&bytes);
+            bytes.chunks(piece).for_each(|part| parts.push(part));
+            prop_assert_eq!(whole.last_line(), parts.last_line());
+            prop_assert_eq!(whole.worst(), parts.worst());
+        }
+    }
+}
