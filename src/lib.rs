@@ -29,15 +29,21 @@
 //! | [`profile`] | bisect-profiles: TOML in layers, with the origin of every value |
 //! | [`history`] | git: ranges, reverts, the private worktree; never the user's checkout |
 //! | [`lab`] | the ports `Builder` and `Machine`; adapters over commands, kbuild and QEMU |
+//! | [`report`] | JSON, text, progress, logs |
+//! | [`driver`] | the loop: journal the start, do the effect, sync, journal the end, apply, report |
+//! | [`cli`] | arguments, one file a subcommand, exit statuses |
 //!
 //! Three things never mix: what was measured, what was decided, and what failed on our side. Only facts about a kernel
 //! move the search; a failure of the lab says nothing about a commit.
 
+pub mod cli;
+pub mod driver;
 pub mod history;
 pub mod journal;
 pub mod lab;
 pub mod model;
 pub mod profile;
+pub mod report;
 pub mod search;
 pub mod session;
 pub mod stats;

@@ -1,0 +1,228 @@
+//! The arguments.
+
+use crate::profile::Overrides;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Find the commit that changed a kernel's performance, by measuring.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXIT_STATUS)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+   0  culprit found; difference restored; command done
+   1  fault of the program
+   2  usage, profile or repository
+   3  suspects only; partly restored
+   4  no difference; opposite sign; revert without effect
+   5  infrastructure failure (resumable)
+   6  budget used up (resumable)
+   7  journal refused; audit found differences
+   8  no-op change; reverted already
+   9  not monotonic
+  10  cannot revert
+  11  reverted kernel not measurable
+  75  interrupted (resumable)";
+
+/// Where repository and sessions are.
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// The git repository (any directory in it)
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Where sessions are kept [default: sched-bisect/ in the git common directory]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Search between two commits for the one that made the difference
+    #[command(after_help = EXIT_STATUS)]
+    Start(Start),
+    /// Go on with a session that was interrupted, halted or ran out of budget
+    #[command(after_help = EXIT_STATUS)]
+    Resume {
+        /// Session [default: the one used last]
+        session: Option<String>,
+        /// More machine time to allow ("4h")
+        #[arg(long, value_name = "TIME")]
+        budget: Option<String>,
+    },
+    /// Show where a session stands
+    Status {
+        /// Session [default: the one used last]
+        session: Option<String>,
+    },
+    /// List the sessions
+    List,
+    /// Tell what a session found
+    Report {
+        /// Session [default: the one used last]
+        session: Option<String>,
+        /// Form
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Revert one commit on top of bad and measure how much of the difference comes back
+    #[command(after_help = EXIT_STATUS)]
+    RevertTest(RevertTest),
+    /// Print the journal for people
+    Log {
+        /// Session [default: the one used last]
+        session: Option<String>,
+        /// As a log that `git bisect replay` accepts
+        #[arg(long)]
+        git: bool,
+    },
+    /// Recompute every verdict from the raw samples and list each difference
+    Audit {
+        /// Session [default: the one used last]
+        session: Option<String>,
+    },
+    /// Look at profiles
+    Profile {
+        #[command(subcommand)]
+        what: Profile,
+    },
+    /// Tell what this host has and lacks for a profile, and what mends it
+    Doctor {
+        /// Profile by name or file
+        #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_PROFILE)]
+        profile: String,
+    },
+}
+
+/// The profile used when none is named and no command is given.
+pub(super) const DEFAULT_PROFILE: &str = "qemu-hackbench";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// For programs, schema 1
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Profile {
+    /// The profiles in the program
+    List,
+    /// Every value of a profile with its origin
+    Show {
+        /// Profile by name or file
+        profile: String,
+    },
+    /// Check a profile
+    Check {
+        /// Profile by name or file
+        profile: String,
+    },
+}
+
+/// `start GOOD BAD`.
+#[derive(Debug, Args)]
+pub(super) struct Start {
+    /// The commit before the change [default: the profile's]
+    pub good: Option<String>,
+    /// The commit after it [default: the profile's]
+    pub bad: Option<String>,
+    /// Leave the commits of this range out of the search; they stay suspects (repeatable)
+    #[arg(long = "skip", value_name = "A..B")]
+    pub skip: Vec<String>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// `revert-test COMMIT`.
+#[derive(Debug, Args)]
+pub(super) struct RevertTest {
+    /// The commit to revert
+    pub commit: String,
+    /// What to revert it on [default: bad of the newest session that names the commit, or the profile's]
+    #[arg(long, value_name = "BAD")]
+    pub on: Option<String>,
+    /// What the difference is against [default: good of that session, or the profile's]
+    #[arg(long, value_name = "GOOD")]
+    pub against: Option<String>,
+    /// For a merge: the parent, counted from 1, whose side stays
+    #[arg(long, value_name = "N")]
+    pub mainline: Option<u32>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// What `start` and `revert-test` share.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Profile by name or file [default: qemu-hackbench, or command when --run is given]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// Search only commits that touch this path first (repeatable)
+    #[arg(long = "path", value_name = "P")]
+    pub paths: Vec<String>,
+    /// The number to judge by
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Which way is better: higher or lower
+    #[arg(long, value_name = "higher|lower")]
+    pub direction: Option<String>,
+    /// Smallest change worth finding ("2%")
+    #[arg(long, value_name = "SIZE")]
+    pub minimum_effect: Option<String>,
+    /// Probability asked of an answer ("0.99")
+    #[arg(long, value_name = "P")]
+    pub confidence: Option<String>,
+    /// What to look for: regression, improvement or any
+    #[arg(long, value_name = "WHAT")]
+    pub find: Option<String>,
+    /// Machine time allowed ("12h")
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Name of the session [default: from the endpoints]
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// Command that builds a candidate, instead of the profile's
+    #[arg(long, value_name = "CMD")]
+    pub build: Option<String>,
+    /// Command that boots it
+    #[arg(long, value_name = "CMD")]
+    pub boot: Option<String>,
+    /// Command that runs the workload once and prints a number
+    #[arg(long, value_name = "CMD")]
+    pub run: Option<String>,
+}
+
+impl Options {
+    /// The profile to use.
+    pub fn profile(&self) -> &str {
+        let default = if self.run.is_some() { "command" } else { DEFAULT_PROFILE };
+        self.profile.as_deref().unwrap_or(default)
+    }
+
+    /// The profile's values that the command line replaces.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            metric: self.metric.clone(),
+            direction: self.direction.clone(),
+            minimum_effect: self.minimum_effect.clone(),
+            confidence: self.confidence.clone(),
+            find: self.find.clone(),
+            budget: self.budget.clone(),
+            build: self.build.clone(),
+            boot: self.boot.clone(),
+            run: self.run.clone(),
+            paths: self.paths.clone(),
+            ..Overrides::default()
+        }
+    }
+}

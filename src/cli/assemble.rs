@@ -1,0 +1,127 @@
+//! From a plan to the lab that it names.
+
+use super::CliError;
+use crate::driver::{Lab, SessionDir};
+use crate::history::{Clean, History, Worktree};
+use crate::lab::command::{CommandBuilder, CommandMachine, Commands, SharedSite, Site, SiteSpec, Tree};
+use crate::lab::kbuild::KbuildBuilder;
+use crate::lab::process::OWNER;
+use crate::lab::qemu::QemuMachine;
+use crate::lab::{Builder, Machine};
+use crate::model::CommitId;
+use crate::report::say;
+use crate::session::{BuilderSpec, Kbuild, MachineSpec, Plan, Purpose, Qemu, Revert, State};
+use async_trait::async_trait;
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// The session's own worktree as the commands' tree.
+struct PrivateTree(Worktree);
+
+#[async_trait(?Send)]
+impl Tree for PrivateTree {
+    async fn checkout(&mut self, commit: &CommitId) -> Result<(), String> {
+        self.0.checkout(commit, Clean::Untracked).await.map_err(|e| format!("failed to {e}"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Builder and machines for the session in `dir`.
+pub(super) fn lab(state: &State, dir: &SessionDir) -> Result<Lab, CliError> {
+    let plan = &state.plan;
+    restore_revert(plan)?;
+    let seen: HashSet<String> =
+        state.boots.iter().filter_map(|b| b.record.as_ref()).map(|r| r.boot_id.clone()).collect();
+    let site = site(plan, dir)?;
+    let builder: Box<dyn Builder> = match &plan.recipe.builder {
+        BuilderSpec::None | BuilderSpec::Command { .. } => Box::new(CommandBuilder::new(site.clone())),
+        BuilderSpec::Kbuild(spec) => Box::new(kbuild(spec, plan, dir)?),
+    };
+    let machines = match &plan.recipe.machine {
+        MachineSpec::Command { boot, run } => {
+            let commands = Commands { boot: boot.clone(), run: run.clone() };
+            let machine = CommandMachine::new(site, commands, plan.recipe.metric.name.clone(), seen);
+            vec![Box::new(machine) as Box<dyn Machine>]
+        }
+        MachineSpec::Qemu(spec) => {
+            (0..plan.recipe.suts).map(|sut| guest(spec, plan, dir, sut)).collect::<Result<_, _>>()?
+        }
+    };
+    Ok(Lab { builder, machines })
+}
+
+/// Source tree, build directory and cache are shared by all sessions of a repository, beside their directories.
+fn kbuild(spec: &Kbuild, plan: &Plan, dir: &SessionDir) -> Result<KbuildBuilder, CliError> {
+    let root = dir.path().parent().unwrap_or(dir.path()).join(".kbuild");
+    KbuildBuilder::open(spec.clone(), &root, dir.path(), Path::new(&plan.repository))
+        .map_err(|e| CliError::Lab(e.to_string()))
+}
+
+fn guest(spec: &Qemu, plan: &Plan, dir: &SessionDir, sut: u32) -> Result<Box<dyn Machine>, CliError> {
+    let scratch = dir.path().join(format!("qemu-{sut}"));
+    std::fs::create_dir_all(&scratch)
+        .map_err(|source| CliError::Io { what: format!("make {}", scratch.display()), source })?;
+    let machine = QemuMachine::new(spec.clone(), &plan.recipe.metric.name, dir.path(), &scratch)
+        .map_err(|e| CliError::Lab(e.to_string()))?;
+    Ok(Box::new(machine))
+}
+
+fn site(plan: &Plan, dir: &SessionDir) -> Result<SharedSite, CliError> {
+    let build = match &plan.recipe.builder {
+        BuilderSpec::Command { command } => Some(command.clone()),
+        BuilderSpec::None | BuilderSpec::Kbuild(_) => None,
+    };
+    let spec = SiteSpec {
+        session: plan.session.clone(),
+        owner: dir.path().to_owned(),
+        build,
+        build_deadline: Duration::from_secs(plan.recipe.deadlines.build_s),
+        build_dir: dir.path().join("build"),
+        artifacts: dir.path().join("artifacts"),
+        variant: plan.recipe.variant.clone(),
+    };
+    Ok(Site::shared(spec, Box::new(PrivateTree(worktree(plan, dir)?))))
+}
+
+fn worktree(plan: &Plan, dir: &SessionDir) -> Result<Worktree, CliError> {
+    let marks = vec![(OWNER.into(), dir.path().into())];
+    Ok(Worktree::open(Path::new(&plan.repository), &dir.path().join("source"), marks)?)
+}
+
+/// The reverted commit has no ref, so git may have collected it since: it is made again, under the same id.
+fn restore_revert(plan: &Plan) -> Result<(), CliError> {
+    let Purpose::RevertTest { commit, mainline, revert: Revert::Clean { commit: expected }, .. } =
+        &plan.purpose
+    else {
+        return Ok(());
+    };
+    let history = History::open(Path::new(&plan.repository))?;
+    match history.revert(commit, &plan.bad.commit, *mainline)? {
+        Revert::Clean { commit } if commit == *expected => Ok(()),
+        other @ (Revert::Clean { .. } | Revert::Conflicts { .. } | Revert::AlreadyReverted) => {
+            Err(CliError::Lab(format!(
+                "make the reverted kernel again: git now gives {other:?}, the session was planned with {expected}"
+            )))
+        }
+    }
+}
+
+/// Takes away what a concluded session does not need any more: its worktree. Journal, logs and artifacts stay.
+pub(super) fn clean_up(plan: &Plan, dir: &SessionDir) {
+    if !dir.path().join("source").exists() {
+        return;
+    }
+    let removed = worktree(plan, dir).and_then(|worktree| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime =
+            runtime.map_err(|source| CliError::Io { what: "start the event loop".to_owned(), source })?;
+        Ok(runtime.block_on(worktree.remove())?)
+    });
+    if let Err(error) = removed {
+        say(&format!("note: the session's worktree stays: failed to {error}"));
+    }
+}

@@ -1,0 +1,129 @@
+//! `doctor`: what this host has and lacks for a profile, and what mends it.
+
+use super::args::Place;
+use super::{CliError, exit, print};
+use crate::history::History;
+use crate::model::CommitId;
+use crate::profile::{self, Overrides};
+use crate::session::{BuilderSpec, MachineSpec, Recipe};
+use std::path::{Path, PathBuf};
+
+/// A program the host needs, and the Debian package that has it.
+const KBUILD_TOOLS: [(&str, &str); 6] = [
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("ld", "binutils"),
+];
+
+/// Debian package of a program that guests are given.
+pub(super) const GUEST_PACKAGES: [(&str, &str); 3] =
+    [("busybox", "busybox-static"), ("hackbench", "rt-tests"), ("cyclictest", "rt-tests")];
+
+/// Runs it: one line a check. Exit status 5 when something is lacking.
+pub(super) fn run(place: &Place, profile: &str) -> Result<u8, CliError> {
+    let unresolved = |_: &str| CommitId::parse(&"0".repeat(40));
+    let overrides = Overrides { run: None, ..Overrides::default() };
+    let checked = profile::check(profile)?;
+    let mut lines = vec![(true, format!("profile {} is sound", checked.name))];
+    lines.push(repository(place));
+    lines.push(program("git", "git"));
+    match profile::load(profile, &overrides, &unresolved) {
+        Ok(loaded) => lines.extend(recipe(&loaded.recipe)),
+        Err(_) => lines.push((true, format!("left to the command line: {}", checked.needs.join(", ")))),
+    }
+    lines.push(room(place));
+    let sound = lines.iter().all(|(ok, _)| *ok);
+    let out: String = lines
+        .iter()
+        .map(|(ok, text)| format!("{} {text}\n", if *ok { "ok     " } else { "LACKING" }))
+        .collect();
+    print(&out)?;
+    Ok(if sound { exit::DONE } else { exit::INFRASTRUCTURE })
+}
+
+fn repository(place: &Place) -> (bool, String) {
+    match History::open(&place.repo) {
+        Ok(history) => (true, format!("repository {}", history.common_dir().display())),
+        Err(error) => (false, format!("repository: failed to {error}")),
+    }
+}
+
+fn recipe(recipe: &Recipe) -> Vec<(bool, String)> {
+    let mut lines = Vec::new();
+    match &recipe.builder {
+        BuilderSpec::Kbuild(_) => {
+            lines.extend(KBUILD_TOOLS.iter().map(|(name, package)| program(name, package)));
+            lines.push(header("libelf.h", "libelf-dev"));
+            lines.push(match find("ccache") {
+                Some(path) => {
+                    (true, format!("ccache at {} (builds of neighbours are faster)", path.display()))
+                }
+                None => {
+                    (true, "ccache is not there; builds work without (apt-get install ccache)".to_owned())
+                }
+            });
+        }
+        BuilderSpec::None | BuilderSpec::Command { .. } => {}
+    }
+    match &recipe.machine {
+        MachineSpec::Qemu(qemu) => {
+            lines.push(program(&qemu.program, "qemu-system-x86"));
+            lines.push(program("busybox", "busybox-static"));
+            let package =
+                |name: &str| GUEST_PACKAGES.iter().find(|(n, _)| *n == name).map_or("?", |(_, p)| *p);
+            lines.extend(qemu.programs.iter().map(|name| program(name, package(name))));
+            lines.push(match Path::new("/dev/kvm").exists() {
+                true => (
+                    true,
+                    format!("/dev/kvm exists; acceleration: {} (auto proves KVM by booting)", qemu.accel),
+                ),
+                false => (true, format!("no /dev/kvm; acceleration: {}", qemu.accel)),
+            });
+        }
+        MachineSpec::Command { .. } => lines.push(program("sh", "dash")),
+    }
+    lines
+}
+
+fn program(name: &str, package: &str) -> (bool, String) {
+    match find(name) {
+        Some(path) => (true, format!("{name} at {}", path.display())),
+        None => (false, format!("{name}: not on PATH; apt-get install {package}")),
+    }
+}
+
+fn header(name: &str, package: &str) -> (bool, String) {
+    let found = ["/usr/include", "/usr/local/include"].iter().any(|dir| Path::new(dir).join(name).exists());
+    match found {
+        true => (true, name.to_owned()),
+        false => (false, format!("{name}: not in /usr/include; apt-get install {package}")),
+    }
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    let direct = Path::new(name);
+    if direct.is_absolute() {
+        return direct.exists().then(|| direct.to_owned());
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+/// A kernel tree, its build and a few artifacts take some 4 GiB.
+const ROOM: u64 = 4 << 30;
+
+fn room(place: &Place) -> (bool, String) {
+    let dir = place.state_dir.as_deref().unwrap_or(&place.repo);
+    match rustix::fs::statvfs(dir) {
+        Ok(stat) => {
+            let free = stat.f_bavail * stat.f_frsize;
+            (
+                free >= ROOM,
+                format!("{} GiB free at {} (a kernel bisection takes about 4)", free >> 30, dir.display()),
+            )
+        }
+        Err(error) => (false, format!("free space at {}: {error}", dir.display())),
+    }
+}

@@ -1,0 +1,356 @@
+//! The facts of a report, and its JSON form: stable, `"schema": 1`.
+//!
+//! Keys are only added within a schema. Relative effects are fractions, positive = worse. Absent facts are `null`.
+
+use crate::model::Sense;
+use crate::model::{Check, CommitId, ConclusionKind, Effect, Explained, Metric, Suspect, Verdict};
+use crate::search::{self, Dag};
+use crate::session::{CommitState, EndpointOutcome, Purpose, State, knowledge, outcome};
+use serde::Serialize;
+
+/// Version of the JSON form.
+const SCHEMA: u32 = 1;
+
+/// Everything a report says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Version of this form.
+    pub schema: u32,
+    /// Name of the session.
+    pub session: String,
+    /// "bisect" or "revert_test".
+    pub purpose: &'static str,
+    /// Good endpoint.
+    pub good: EndpointFacts,
+    /// Bad endpoint.
+    pub bad: EndpointFacts,
+    /// What is judged.
+    pub metric: Metric,
+    /// Profile used.
+    pub profile: String,
+    /// Variant measured under.
+    pub variant: String,
+    /// Confidence asked, in (0.5, 1).
+    pub confidence: f64,
+    /// Smallest change worth finding, as a fraction.
+    pub minimum_effect: f64,
+    /// Commits in the range.
+    pub range: u64,
+    /// Bad against good.
+    pub endpoints: EndpointsFacts,
+    /// The end, or where it stands.
+    pub conclusion: ConclusionFacts,
+    /// What was done to check a named culprit.
+    pub checks: ChecksFacts,
+    /// All commits that were built or measured, parents before children.
+    pub candidates: Vec<CandidateFacts>,
+    /// Lines of development that may be left out as a whole.
+    pub broken_stretches: Vec<StretchFacts>,
+    /// Verdicts that did not stand, with reasons.
+    pub retracted: Vec<(CommitId, String)>,
+    /// What it cost.
+    pub spent: SpentFacts,
+}
+
+/// An endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndpointFacts {
+    /// As given.
+    pub rev: String,
+    /// As resolved.
+    pub commit: CommitId,
+}
+
+/// Bad against good.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndpointsFacts {
+    /// Effect; `null` until measured.
+    pub effect: Option<Effect>,
+    /// Boots of both together.
+    pub boots: usize,
+    /// Counted runs of both together.
+    pub runs: usize,
+}
+
+/// The end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConclusionFacts {
+    /// Kind.
+    pub kind: ConclusionKind,
+    /// Commit named.
+    pub commit: Option<CommitId>,
+    /// Its subject.
+    pub subject: Option<String>,
+    /// "regression" or "improvement", once the endpoints told.
+    pub sense: Option<Sense>,
+    /// Lower bound of the probability of being right.
+    pub probability: Option<f64>,
+    /// Whether fresh boots agreed.
+    pub confirmed: bool,
+    /// Effect of the commit against its parent (revert test: reverted against bad).
+    pub effect: Option<Effect>,
+    /// Share of the endpoint difference it explains.
+    pub explained: Option<Explained>,
+    /// Share that the revert brought back.
+    pub restored: Option<Explained>,
+    /// What remains possible.
+    pub suspects: Vec<Suspect>,
+    /// Pairs (bad ancestor, good descendant).
+    pub not_monotonic: Vec<(CommitId, CommitId)>,
+    /// Whether the commit is outside the path limits.
+    pub outside_paths: bool,
+    /// In words.
+    pub reason: String,
+    /// What to do next.
+    pub next_step: String,
+    /// Exit status that goes with it.
+    pub exit: u8,
+}
+
+/// Checks of a culprit: "pass", "fail" or "not_run" each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ChecksFacts {
+    /// Fresh, interleaved boots of it and each parent.
+    pub verify: Check,
+    /// Its revert on top of bad (a session of its own: `revert-test`).
+    pub revert: Check,
+    /// Culprit and parent built again with functions forced to 32-byte alignment: whether code layout alone does it.
+    pub alignment: Check,
+}
+
+/// One commit that was built or measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CandidateFacts {
+    /// It.
+    pub commit: CommitId,
+    /// Its subject.
+    pub subject: String,
+    /// "good endpoint", "bad endpoint", "reverted" or "candidate".
+    pub role: &'static str,
+    /// "baseline", "regressed", "improved", "undecided", "untestable" or "none".
+    pub verdict: &'static str,
+    /// Why, for untestable ones: "build: ..."; else `null`.
+    pub reason: Option<String>,
+    /// Effect against good.
+    pub effect: Option<Effect>,
+    /// Configuration symbols that differ from the base.
+    pub config_delta: Vec<String>,
+    /// Its boots that have runs.
+    pub boots: Vec<BootFacts>,
+}
+
+/// One boot.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BootFacts {
+    /// The machine's id of it.
+    pub boot_id: String,
+    /// Judged metric, run by run, warm-up included.
+    pub runs: Vec<f64>,
+    /// How many runs at the start are warm-up and not counted.
+    pub warmup: u32,
+    /// Reasons of runs that were lost in it.
+    pub lost: Vec<String>,
+}
+
+/// A line of commits of which several were tried and none could be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StretchFacts {
+    /// The range as `--skip` takes it.
+    pub range: String,
+    /// Its commits.
+    pub commits: usize,
+    /// How many were tried.
+    pub tried: usize,
+}
+
+/// Expense.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SpentFacts {
+    /// Builds (no cache hits).
+    pub builds: u64,
+    /// Boots.
+    pub boots: u64,
+    /// Runs, warm-up included.
+    pub runs: u64,
+    /// Seconds of work.
+    pub seconds: f64,
+}
+
+impl Report {
+    /// Gathers the facts.
+    pub fn of(dag: &Dag, state: &State) -> Self {
+        let plan = &state.plan;
+        let endpoint =
+            |e: &crate::session::Endpoint| EndpointFacts { rev: e.rev.clone(), commit: e.commit.clone() };
+        Self {
+            schema: SCHEMA,
+            session: plan.session.clone(),
+            purpose: match plan.purpose {
+                Purpose::Bisect => "bisect",
+                Purpose::RevertTest { .. } => "revert_test",
+            },
+            good: endpoint(&plan.good),
+            bad: endpoint(&plan.bad),
+            metric: plan.recipe.metric.clone(),
+            profile: plan.recipe.profile.clone(),
+            variant: plan.recipe.variant.clone(),
+            confidence: plan.recipe.confidence,
+            minimum_effect: plan.recipe.minimum_effect.0,
+            range: plan.candidates,
+            endpoints: endpoints(state),
+            conclusion: conclusion(dag, state),
+            checks: checks(state),
+            candidates: candidates(dag, state),
+            broken_stretches: broken_stretches(dag, state),
+            retracted: state.retracted.clone(),
+            spent: SpentFacts {
+                builds: state.spent.builds,
+                boots: state.spent.boots,
+                runs: state.spent.runs,
+                seconds: state.spent.seconds,
+            },
+        }
+    }
+
+    /// The JSON form, indented, with a line end.
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("facts are plain data with finite numbers");
+        text.push('\n');
+        text
+    }
+}
+
+fn sense(state: &State) -> Option<Sense> {
+    match state.endpoints.as_ref()?.outcome {
+        EndpointOutcome::Change(sense) => Some(sense),
+        EndpointOutcome::NoDifference | EndpointOutcome::OppositeSign | EndpointOutcome::Undecided => None,
+    }
+}
+
+fn endpoints(state: &State) -> EndpointsFacts {
+    let plan = &state.plan;
+    let warmup = plan.recipe.judging.warmup_runs as usize;
+    let ends = state
+        .boots
+        .iter()
+        .filter(|b| b.stage == 0 && (b.commit == plan.good.commit || b.commit == plan.bad.commit))
+        .filter(|b| b.runs.len() > warmup);
+    let (boots, runs) = ends.fold((0, 0), |(boots, runs), b| (boots + 1, runs + b.runs.len() - warmup));
+    EndpointsFacts { effect: state.endpoints.as_ref().map(|e| e.evidence.effect), boots, runs }
+}
+
+fn broken_stretches(dag: &Dag, state: &State) -> Vec<StretchFacts> {
+    let name = |at: usize| dag.nodes()[at].commit.short();
+    search::broken_stretches(dag, &knowledge(dag, state))
+        .into_iter()
+        .map(|stretch| StretchFacts {
+            range: format!(
+                "{}..{}",
+                stretch.after.map_or(state.plan.good.commit.short(), name),
+                name(stretch.last)
+            ),
+            commits: stretch.commits,
+            tried: stretch.tried,
+        })
+        .collect()
+}
+
+fn checks(state: &State) -> ChecksFacts {
+    let verify = match state.confirmation.as_ref().and_then(|c| c.result.as_ref()) {
+        Some((true, _)) => Check::Pass,
+        Some((false, _)) => Check::Fail,
+        None => Check::NotRun,
+    };
+    ChecksFacts { verify, revert: Check::NotRun, alignment: Check::NotRun }
+}
+
+fn conclusion(dag: &Dag, state: &State) -> ConclusionFacts {
+    let end = outcome(dag, state);
+    ConclusionFacts {
+        kind: end.kind,
+        subject: end.commit.as_ref().and_then(|c| subject(dag, state, c)),
+        commit: end.commit,
+        sense: sense(state),
+        probability: end.probability,
+        confirmed: end.confirmed,
+        effect: end.effect,
+        explained: end.explained,
+        restored: end.restored,
+        suspects: end.suspects,
+        not_monotonic: end.not_monotonic,
+        outside_paths: end.outside_paths,
+        reason: end.reason,
+        next_step: end.next_step,
+        exit: end.exit,
+    }
+}
+
+/// Subject of a commit, if the session knows it.
+pub(super) fn subject(dag: &Dag, state: &State, commit: &CommitId) -> Option<String> {
+    if let Some(at) = dag.index(commit) {
+        return Some(dag.nodes()[at].subject.clone());
+    }
+    match &state.plan.purpose {
+        Purpose::RevertTest { subject, .. } if state.reverted() == Some(commit) => {
+            Some(format!("Revert \"{subject}\""))
+        }
+        Purpose::RevertTest { commit: tested, subject, .. } if tested == commit => Some(subject.clone()),
+        Purpose::RevertTest { .. } | Purpose::Bisect => None,
+    }
+}
+
+fn candidates(dag: &Dag, state: &State) -> Vec<CandidateFacts> {
+    let mut known: Vec<_> = state.commits.iter().collect();
+    known.sort_by_key(|(commit, _)| (dag.index(commit).unwrap_or(usize::MAX), (*commit).clone()));
+    known.into_iter().map(|(commit, known)| candidate(dag, state, commit, known)).collect()
+}
+
+fn candidate(dag: &Dag, state: &State, commit: &CommitId, known: &CommitState) -> CandidateFacts {
+    let plan = &state.plan;
+    let metric = &plan.recipe.metric.name;
+    let boot = |b: &crate::session::Boot| BootFacts {
+        boot_id: b.record.as_ref().map_or_else(String::new, |r| r.boot_id.clone()),
+        runs: b.runs.iter().filter_map(|r| r.metrics.get(metric)).copied().collect(),
+        warmup: plan.recipe.judging.warmup_runs,
+        lost: b.lost.clone(),
+    };
+    let role = if *commit == plan.good.commit {
+        "good endpoint"
+    } else if *commit == plan.bad.commit {
+        "bad endpoint"
+    } else if state.reverted() == Some(commit) {
+        "reverted"
+    } else {
+        "candidate"
+    };
+    CandidateFacts {
+        commit: commit.clone(),
+        subject: subject(dag, state, commit).unwrap_or_default(),
+        role,
+        verdict: verdict(state, known),
+        reason: known.untestable.as_ref().map(|u| format!("{}: {}", u.kind, u.reason)),
+        effect: match &known.verdict {
+            Some((_, evidence)) => Some(evidence.effect),
+            None if *commit == plan.bad.commit => state.endpoints.as_ref().map(|e| e.evidence.effect),
+            None => None,
+        },
+        config_delta: match &known.build {
+            crate::session::Build::Built(artifact) => artifact.config_delta.clone(),
+            crate::session::Build::None | crate::session::Build::Started => Vec::new(),
+        },
+        boots: state.boots.iter().filter(|b| b.commit == *commit && b.record.is_some()).map(boot).collect(),
+    }
+}
+
+fn verdict(state: &State, known: &CommitState) -> &'static str {
+    if known.untestable.is_some() {
+        return "untestable";
+    }
+    match (known.verdict.as_ref().map(|(verdict, _)| *verdict), sense(state)) {
+        (Some(Verdict::Baseline), _) => "baseline",
+        (Some(Verdict::Regressed), Some(Sense::Improvement)) => "improved",
+        (Some(Verdict::Regressed), Some(Sense::Regression) | None) => "regressed",
+        (Some(Verdict::Undecided), _) => "undecided",
+        (None, _) => "none",
+    }
+}

@@ -1,0 +1,28 @@
+//! What people and programs are told of a session.
+//!
+//! Owns: the [`Reporter`] trait (fed by the driver, event by event), the facts of a report ([`Report`]) and its forms:
+//! JSON, text, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
+//! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
+
+mod facts;
+mod log;
+mod progress;
+mod text;
+
+pub use facts::{
+    BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, Report,
+    SpentFacts, StretchFacts,
+};
+pub use log::{git_log, people_log};
+pub use progress::{Lines, ProgressLine, say};
+pub use text::{status, text};
+
+use crate::journal::Record;
+use crate::search::Dag;
+use crate::session::State;
+
+/// Listens to a session's events.
+pub trait Reporter {
+    /// Called after each event is on disk and applied.
+    fn on_event(&mut self, record: &Record, state: &State, dag: &Dag);
+}
