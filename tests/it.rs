@@ -3,11 +3,33 @@
 #[path = "common/mod.rs"]
 mod common;
 
+#[path = "it/cases_failures.rs"]
+mod cases_failures;
+#[path = "it/cases_history.rs"]
+mod cases_history;
+#[path = "it/cases_noise.rs"]
+mod cases_noise;
+#[path = "it/cases_revert.rs"]
+mod cases_revert;
+#[path = "it/cli.rs"]
+mod cli;
+#[path = "it/driver.rs"]
+mod driver;
 #[path = "it/history.rs"]
 mod history;
+#[path = "it/journal.rs"]
+mod journal;
 #[path = "it/kbuild.rs"]
 mod kbuild;
 #[path = "it/qemu_boot.rs"]
 mod qemu_boot;
+#[path = "it/report.rs"]
+mod report;
+#[path = "it/resume.rs"]
+mod resume;
+#[path = "it/session_random.rs"]
+mod session_random;
+#[path = "it/statistics.rs"]
+mod statistics;
 #[path = "it/worktree.rs"]
 mod worktree;

@@ -2,4 +2,8 @@
 //! binary over them.
 
 pub mod kernel;
+pub mod live;
 pub mod repo;
+pub mod rig;
+pub mod scripted;
+pub mod sim;

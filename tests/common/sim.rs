@@ -1,0 +1,168 @@
+//! A session in the library alone: every measurement is a function, every decision the program's own. Thousands run in
+//! a few seconds.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use sched_bisect::model::{
+    Artifact, BootNo, BootRecord, BootResult, BuildResult, CommitId, Conclusion, Direction, Find, Metric,
+    Relative, RunResult, StepId,
+};
+use sched_bisect::search::{Dag, Node};
+use sched_bisect::session::{
+    Action, Attempts, BuilderSpec, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Recipe,
+    State, next_action,
+};
+use std::collections::BTreeMap;
+
+/// The judged metric.
+const METRIC: &str = "time";
+
+/// More steps than any session of a test takes: a session that goes round in circles fails its test.
+const STEPS: usize = 10_000;
+
+/// What a run gives: the value for the commit at a place of the line, in the boot of this number.
+pub type Measure<'a> = &'a mut dyn FnMut(usize, u64) -> f64;
+
+/// Id of the commit at a place of a line.
+pub fn id(at: usize) -> CommitId {
+    CommitId::parse(&format!("{at:040x}")).expect("40 digits")
+}
+
+/// A line of commits; the first is good, the last bad.
+pub fn line(commits: usize) -> Dag {
+    let node = |at: usize| Node {
+        commit: id(at),
+        subject: format!("c{at}"),
+        parents: if at == 0 { Vec::new() } else { vec![at - 1] },
+        boundary: at == 0,
+        on_path: true,
+    };
+    Dag::new((0..commits).map(node).collect()).expect("a line is in order")
+}
+
+/// A plan for a line of so many commits.
+pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, boots: u32) -> Plan {
+    let end = |at: usize| Endpoint { rev: format!("c{at}"), commit: id(at) };
+    Plan {
+        tool_version: "test".to_owned(),
+        session: "sim".to_owned(),
+        repository: String::new(),
+        purpose: Purpose::Bisect,
+        good: end(0),
+        bad: end(commits - 1),
+        merge_bases: Vec::new(),
+        paths: Vec::new(),
+        skipped: Vec::new(),
+        range_digest: String::new(),
+        candidates: commits as u64 - 1,
+        seed: 1,
+        recipe: Recipe {
+            profile: "sim".to_owned(),
+            metric: Metric { name: METRIC.to_owned(), unit: "s".to_owned(), direction: Direction::Lower },
+            find,
+            minimum_effect: Relative(minimum_effect),
+            confidence,
+            budget_s: None,
+            variant: "default".to_owned(),
+            suts: 1,
+            judging: Judging { boots, max_boots: 3 * boots, runs: 1, warmup_runs: 0, confirm_boots: boots },
+            attempts: Attempts { boot: 3, run: 3, infra: 5 },
+            deadlines: Deadlines { build_s: 1, boot_s: 1, run_s: 1 },
+            builder: BuilderSpec::None,
+            machine: MachineSpec::Command { boot: None, run: "true".to_owned() },
+        },
+        host: BTreeMap::new(),
+    }
+}
+
+/// A session and what it decided.
+pub struct Sim {
+    dag: Dag,
+    /// Its state.
+    pub state: State,
+    /// The decisions, in order.
+    pub decided: Vec<Event>,
+}
+
+impl Sim {
+    /// A session that has not begun.
+    pub fn new(plan: Plan) -> Self {
+        let commits = usize::try_from(plan.candidates).expect("small") + 1;
+        Self { dag: line(commits), state: State::new(plan), decided: Vec::new() }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.state.apply(0, event).expect("the session's own events apply");
+    }
+
+    /// Works until `until` holds of a decision, or to the end.
+    pub fn work(&mut self, measure: Measure, until: impl Fn(&Event) -> bool) {
+        for _ in 0..STEPS {
+            let step = StepId(self.state.last_step + 1);
+            match next_action(&self.dag, &self.state) {
+                Action::Decide(event) => {
+                    self.apply(&event);
+                    self.decided.push(event.clone());
+                    if until(&event) {
+                        return;
+                    }
+                }
+                Action::Build { commit } => {
+                    self.apply(&Event::BuildStarted { step, commit: commit.clone() });
+                    self.apply(&Event::BuildFinished { step, result: built(commit) });
+                }
+                Action::Boot { commit, stage, slot, sut } => {
+                    let boot = BootNo(self.state.boots.len() as u64 + 1);
+                    self.apply(&Event::BootStarted { step, boot, sut, commit, stage, slot });
+                    let record = BootRecord {
+                        boot_id: boot.to_string(),
+                        release: String::new(),
+                        cmdline: String::new(),
+                    };
+                    self.apply(&Event::BootFinished { step, boot, result: BootResult::Booted(record) });
+                }
+                Action::Run { boot, repetition } => {
+                    let commit = &self.state.boot(boot).expect("it is up").commit;
+                    let at = self.dag.index(commit).expect("it is in the line");
+                    let metrics = BTreeMap::from([(METRIC.to_owned(), measure(at, boot.0))]);
+                    self.apply(&Event::RunStarted { step, boot, repetition });
+                    self.apply(&Event::RunFinished { step, boot, result: RunResult::Measured { metrics } });
+                }
+                Action::EndBoot { boot } => self.apply(&Event::BootEnded { boot }),
+                Action::Wait => unreachable!("every step ends at once"),
+                Action::Done => return,
+            }
+        }
+        panic!("no end after {STEPS} steps and {} boots", self.state.boots.len());
+    }
+
+    /// Works to the end and gives the conclusion.
+    pub fn conclude(&mut self, measure: Measure) -> &Conclusion {
+        self.work(measure, |_| false);
+        self.state.conclusion.as_ref().expect("it concludes")
+    }
+}
+
+fn built(commit: CommitId) -> BuildResult {
+    BuildResult::Built {
+        artifact: Box::new(Artifact {
+            commit,
+            dir: String::new(),
+            release: String::new(),
+            build_id: String::new(),
+            image_hash: String::new(),
+            config_hash: String::new(),
+            config_delta: Vec::new(),
+            toolchain: String::new(),
+            cached: false,
+            fixups: Vec::new(),
+        }),
+    }
+}
+
+/// A standard normal number (Box and Muller, 1958).
+pub fn normal(rng: &mut StdRng) -> f64 {
+    // 1 - u is in (0, 1]: the logarithm is finite.
+    let (u, v): (f64, f64) = (rng.random(), rng.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
