@@ -1,0 +1,44 @@
+# make demo    find a planted scheduler regression in a real kernel, and revert it
+# make check   everything that must pass before a change lands
+#
+# Both install what is missing (Debian as root) or say what it is.
+
+SHELL := /bin/bash
+KERNEL_TREE ?= $(CURDIR)/target/demo/linux
+KERNEL_STATE ?= $(CURDIR)/target/demo/check
+
+.PHONY: all demo check deps kernel-tree fmt lint doc test clean
+
+all:
+	cargo build --release
+
+demo: deps
+	cargo build --release
+	demo/demo.sh $(KERNEL_TREE) target/release/sched-bisect
+
+check: deps fmt lint doc kernel-tree test
+
+deps:
+	scripts/install-deps.sh
+
+kernel-tree: deps
+	demo/make-history.sh $(KERNEL_TREE)
+
+fmt:
+	cargo fmt --check
+
+lint:
+	cargo clippy --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+	cargo test --doc
+
+# The kernel test leaves a kernel behind, with which the guest's own tests are run.
+test:
+	cargo test --lib --bins
+	SB_TEST_KERNEL_TREE=$(KERNEL_TREE) SB_TEST_KERNEL_STATE=$(KERNEL_STATE) cargo test --test kernel -- --nocapture
+	SB_TEST_KERNEL=$$(ls -d $(KERNEL_STATE)/.kbuild/cache/*/ | head -n 1) cargo test --test it
+
+clean:
+	cargo clean
