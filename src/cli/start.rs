@@ -8,7 +8,7 @@ use crate::model::CommitId;
 use crate::profile::{self, Loaded, Overrides};
 use crate::report::say;
 use crate::search::{Dag, Node, between};
-use crate::session::{Endpoint, Plan, Purpose, Recipe};
+use crate::session::{Endpoint, Plan, Purpose, Recipe, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `start GOOD BAD`.
@@ -194,7 +194,9 @@ fn session_name(root: &StateRoot, asked: Option<&str>, base: &str) -> Result<Str
         if !dir.path().exists() {
             return Ok(name);
         }
-        if driver::load(&dir).is_ok_and(|(_, state, _)| state.conclusion.is_none()) {
+        // One that has measured nothing is worth nothing: a wrong command in it must not stand in the way.
+        let worth = |state: &State| state.conclusion.is_none() && state.spent.runs > 0;
+        if driver::load(&dir).is_ok_and(|(_, state, _)| worth(&state)) {
             return Err(DriverError::Exists { name, path: dir.path().to_owned() }.into());
         }
     }

@@ -73,7 +73,10 @@ fn fraction(value: &Plain) -> Read<f64> {
 /// The smallest change worth finding.
 pub(super) fn minimum_effect(value: &Plain) -> Read<Relative> {
     let number = fraction(value)?;
-    if number > 0.0 && number < 10.0 {
+    let has_percent = matches!(value, Plain::Text(text) | Plain::Argument(text) if text.contains('%'));
+    if (1.0..10.0).contains(&number) && !has_percent {
+        Err(format!("is {:.0} % as it stands; write \"{number}%\" or a fraction below 1", number * 100.0))
+    } else if number > 0.0 && number < 10.0 {
         Ok(Relative(number))
     } else {
         Err("must be more than 0 and less than 10 (1000 %)".to_owned())

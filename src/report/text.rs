@@ -93,7 +93,7 @@ fn title(kind: ConclusionKind) -> &'static str {
     match kind {
         ConclusionKind::Culprit => "CULPRIT",
         ConclusionKind::CulpritSet => "SUSPECTS ONLY",
-        ConclusionKind::NoDifference => "NO DIFFERENCE",
+        ConclusionKind::NoDifference => "NO DIFFERENCE SHOWN",
         ConclusionKind::OppositeSign => "OPPOSITE SIGN",
         ConclusionKind::NoopChange => "NO-OP CHANGE",
         ConclusionKind::NotMonotonic => "NOT MONOTONIC",

@@ -338,9 +338,11 @@ pub fn outcome(dag: &Dag, state: &State) -> Conclusion {
     }
     let resume = format!("sched-bisect resume {}", state.plan.session);
     let (exit, reason, next) = match &state.halted {
-        Some(Halt::Infra(failure)) => {
-            (5, format!("our side broke: {}", failure.reason), format!("mend it, then {resume}"))
-        }
+        Some(Halt::Infra(failure)) => (
+            5,
+            format!("our side broke: {}", failure.reason),
+            format!("mend it, then {resume} (the recipe is fixed: another one needs a new session)"),
+        ),
         Some(Halt::Budget { spent_s }) => (
             6,
             format!("the budget is used up ({} of machine time)", duration(*spent_s as f64)),

@@ -118,7 +118,7 @@ fn says_ours(hook: &str, code: &str, words: &str, calls: usize) {
     let said = rig.start(c0.as_str(), c2.as_str()).exits(5);
     assert_nothing_is_blamed(&rig, &said, &c1);
     said.tells(&format!("STOPPED: our side broke: the {hook} command {words}"));
-    said.tells("mend it, then sched-bisect resume s");
+    said.tells("mend it, then sched-bisect resume s (the recipe is fixed: another one needs a new session)");
     assert_eq!(rig.notes("tried").len(), calls, "{hook}: {code}");
     std::fs::write(rig.note("mended"), "").expect("writes");
     rig.run(&["resume"]).exits(0).tells(&format!("{} (\"c2\") is the regression", c2.short()));

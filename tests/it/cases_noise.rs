@@ -19,7 +19,9 @@ fn ends_that_do_not_differ_are_told_and_no_candidate_is_built() {
     });
     let c = rig.line(&[10_000, 10_000, 10_000, 10_020, 10_020]);
     let said = rig.start("c0", "c4").exits(4);
-    said.tells("NO DIFFERENCE: cannot reproduce the difference: the endpoints do not differ by the 2.0 %");
+    said.tells(
+        "NO DIFFERENCE SHOWN: cannot reproduce the difference: the endpoints do not differ by the 2.0 %",
+    );
     said.tells("within the noise");
     assert_eq!(rig.notes("built"), [c[0].as_str(), c[4].as_str()]);
     let json = rig.json("s");

@@ -143,8 +143,12 @@ fn a_name_in_use_is_refused_while_its_session_goes_on_and_followed_up_afterwards
     let mut rig = Rig::new(&Profile { run: "exit 127".to_owned(), ..Profile::default() });
     rig.line(&LEVELS);
     rig.start_with(&["c0", "c8"]).exits(5);
+    // Nothing was measured in it: a wrong command does not stand in the way of the right one.
+    let breaks = "[ $SB_BOOT -lt 3 ] || exit 127; echo 100".to_owned();
+    rig.profile(&Profile { run: breaks, ..Profile::default() });
+    rig.start_with(&["c0", "c8"]).exits(5).tells("session c0..c8-2 (rig)");
     let said = rig.start_with(&["c0", "c8"]).exits(2);
-    assert!(said.err.contains("it exists already") && said.err.contains("resume c0..c8"), "{}", said.err);
+    assert!(said.err.contains("it exists already") && said.err.contains("resume c0..c8-2"), "{}", said.err);
 
     let (rig, _) = finished();
     let said = rig.start("c0", "c8").exits(2);

@@ -31,14 +31,16 @@ pub(super) fn unmade(state: &State) -> Conclusion {
             ConclusionKind::CannotRevert,
             10,
             format!("{words} does not revert cleanly on {on}; conflicts in {}", files.join(", ")),
-            "revert it by hand on a branch and compare that branch: sched-bisect start BRANCH ".to_owned()
-                + on
-                + " --find any",
+            format!(
+                "revert it by hand on a BRANCH and compare that: sched-bisect start {on} BRANCH --find any"
+            ),
         ),
         None => bare(
             ConclusionKind::AlreadyReverted,
             8,
-            format!("reverting {words} changes nothing on {on}: it is reverted there already"),
+            format!(
+                "reverting {words} changes nothing on {on}: it is reverted there already, or changes nothing itself"
+            ),
             "choose another commit, or another --on".to_owned(),
         ),
     };
