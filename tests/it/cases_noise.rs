@@ -109,3 +109,16 @@ fn a_number_that_is_no_positive_finite_number_never_counts() {
         said.tells(&format!("{} invalid output:", c1.short()));
     }
 }
+
+#[test]
+fn a_small_effect_is_named_with_the_caution_that_code_layout_was_not_ruled_out() {
+    // Case 38: a layout can make 5 %; the check by forced alignment is told as not run.
+    let mut rig = Rig::new(&Profile::default());
+    rig.line(&[100_000, 100_000, 96_000, 96_000]);
+    let said = rig.start("c0", "c3").exits(0);
+    said.tells("alignment NOT RUN").tells("caution code layout alone can make a difference of this size");
+    assert_eq!(rig.json("s")["checks"]["alignment"], "not_run");
+    rig.line(&[100_000, 100_000, 80_000, 80_000]);
+    let said = rig.start_with(&["c0", "c3", "--session", "big"]).exits(0);
+    assert!(!said.out.contains("caution"), "{}", said.out);
+}
