@@ -23,6 +23,7 @@
 //! | [`stats`] | Welch contrasts, Fieller intervals |
 //! | [`search`] | the graph of the range, what is known of it, the choice among its commits |
 //! | [`session`] | plan, events, state, phase, schedule, verdicts, conclusion: the heart |
+//! | [`sim`] | a simulated lab with the truth known: peers, an oracle, lower bounds; what a search would cost |
 //! | | *above: pure. Below: effects* |
 //! | [`journal`] | the append-only log: format, checksums, torn tail, lock |
 //! | [`workload`] | how benchmark output is read |
@@ -46,5 +47,6 @@ pub mod profile;
 pub mod report;
 pub mod search;
 pub mod session;
+pub mod sim;
 pub mod stats;
 pub mod workload;
