@@ -1,6 +1,7 @@
 //! The commits of a simulated history: parents by index, cheap to share over many searches.
 
-use crate::search::Dag;
+use crate::search::{self, Dag};
+use std::sync::Arc;
 
 /// A history. Node 0 is the good endpoint, the last node the bad one (the tip); nodes without parents are on the good
 /// side. Parents stand before children.
@@ -12,6 +13,8 @@ pub struct Graph {
     /// Nodes that can be the culprit, ascending: ancestors of the tip (and it) that have a parent.
     candidates: Vec<u32>,
     line: bool,
+    /// The same, as the search takes it.
+    shape: Arc<search::Graph>,
 }
 
 impl Graph {
@@ -28,7 +31,14 @@ impl Graph {
         if nodes < 2 {
             return Err("fewer than two commits; nothing lies between good and bad".to_owned());
         }
-        let mut graph = Self { first: vec![0], parents: Vec::new(), candidates: Vec::new(), line: true };
+        let roots = parents.iter().map(Vec::is_empty).collect();
+        let mut graph = Self {
+            first: vec![0],
+            parents: Vec::new(),
+            candidates: Vec::new(),
+            line: true,
+            shape: Arc::new(search::Graph::new(&parents, roots)),
+        };
         for (at, own) in parents.iter().enumerate() {
             if let Some(parent) = own.iter().find(|&&parent| parent >= at) {
                 return Err(format!(
@@ -61,6 +71,11 @@ impl Graph {
             })?);
         }
         Self::of(parents)
+    }
+
+    /// As the search takes it.
+    pub fn shape(&self) -> &Arc<search::Graph> {
+        &self.shape
     }
 
     /// Number of nodes.

@@ -1,12 +1,18 @@
-//! Pure numerics over boot means.
+//! Pure numerics over boots and runs.
 //!
-//! Owns: the contrast of group means with unequal variances (Welch), the interval of a ratio of contrasts
-//! (Fieller), the quantiles they need. Must not do: know of commits, sessions or events. The boot is the unit: each
-//! number that enters is the mean of the logarithms of one boot's counted runs.
+//! Owns: the likelihood of a boot over a grid of levels and noise hypotheses ([`Grid`]), the information of a measurement,
+//! drift, the contrast of group means with unequal variances (Welch), the interval of a ratio of contrasts (Fieller). Must
+//! not do: know of commits, sessions or events. The boot is the unit: runs of one boot share its effect.
 //! Tested below against published values and by simulation in tests/it/statistics.rs.
 
 mod contrast;
+mod drift;
+mod information;
+mod noise;
 mod ratio;
 
 pub use contrast::{Contrast, Estimate, Group, StatsError};
+pub use drift::{Drift, drift};
+pub use information::{Component, mutual_information};
+pub use noise::{Grid, Modes, Noise, RUN_INFORMATION, RUN_VARIANCE, log_sum_exp};
 pub use ratio::{Share, share};

@@ -1,0 +1,847 @@
+//! The search as a machine of states: gate, search, confirmation, and what is left to find.
+//!
+//! A pure fold: facts (runs, untestable commits) and decisions go in in the order they came; [`Engine::next`] says what to
+//! do now. The same facts in the same order give the same next step, whatever process asks. Decisions are handed out to be
+//! recorded and come back through [`Engine::decide`]. Must not do: know of sessions, machines or files.
+//! Tested in tests/it/engine.rs and, by thousands of searches, through `simulate`.
+
+use super::belief::{Belief, BootRuns, Scope};
+use super::graph::Graph;
+use super::steps;
+use super::testable::Testable;
+use super::verify::Pairs;
+use super::worth::{self, Choice, Costs, Live, Measure, Open};
+use crate::stats::{self, Drift};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Prior probability that the endpoints do not differ.
+const NO_CHANGE: f64 = 0.2;
+
+/// The search begins when a change is at least this probable ...
+const GATE_CHANGE: f64 = 0.9;
+
+/// ... and nothing is blamed when "no change" is at least this probable, at the gate or later.
+const GATE_NONE: f64 = 0.95;
+
+/// From this probability of "no change" on, the endpoints are measured before anything else.
+const DOUBT: f64 = 0.3;
+
+/// Mass of one class from which it is confirmed by fresh boots.
+const CONFIRM_FROM: f64 = 0.90;
+
+/// Below this a confirmation goes back to the search.
+const CONFIRM_UNTIL: f64 = 0.5;
+
+/// Log Bayes factor wanted from the fresh boots, for or against: 20.
+const CONFIRM_FACTOR: f64 = 2.995_732_273_553_991;
+
+/// Pairs of fresh boots after which a confirmation is given up.
+const CONFIRM_PAIRS: usize = 200;
+
+/// Log Bayes factor from which three levels are believed: 20.
+const THREE_LEVELS: f64 = 2.995_732_273_553_991;
+
+/// Boots between two looks for three levels.
+const LOOK_EVERY: usize = 4;
+
+/// Refuted confirmations after which nobody is named.
+const MOST_REFUTED: u32 = 4;
+
+/// How often a scope may be narrowed.
+const MOST_SCOPES: usize = 6;
+
+/// Boots between two reference boots, with and without drift in the data.
+const REFERENCE_EVERY: (usize, usize) = (5, 12);
+
+/// Error and power of the analysis that caps the gate: 1 % and 99 %, one-sided normal quantile each.
+const POWER_QUANTILE: f64 = 2.326;
+
+/// The effect may be this much smaller than claimed and still be found.
+const SMALLER: f64 = 0.6;
+
+/// Fewest and most boots an endpoint gets at the gate by the power analysis.
+const GATE_BOOTS: (usize, usize) = (8, 400);
+
+/// Sds from which what a culprit leaves of the difference is a difference of its own.
+const REST: f64 = 3.5;
+
+/// What is looked for and how surely.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Effect claimed, or the smallest worth finding: log units, positive = worse.
+    pub claim: f64,
+    /// Smallest worth finding, log units; > 0.
+    pub minimum: f64,
+    /// Signs that count: `Some(+1)` a regression, `Some(-1)` an improvement, `None` either.
+    pub sign: Option<i8>,
+    /// Probability asked of a name, in (0.5, 1).
+    pub confidence: f64,
+    /// Least boots of each endpoint; >= 2.
+    pub boots: usize,
+    /// Most boots of each endpoint at the gate; 0 = by the power analysis.
+    pub most_boots: usize,
+    /// Most runs in all before the search gives up; 0 = no limit.
+    pub most_runs: u64,
+    /// Seed of every order.
+    pub seed: u64,
+}
+
+/// What the endpoints came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// A change of this sign (+1 worse).
+    Change(i8),
+    /// No change.
+    None,
+    /// A change of the sign that was not asked for.
+    Opposite,
+    /// Neither shown nor excluded with all boots.
+    Open,
+}
+
+/// Why a scope was narrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Narrowing {
+    /// Three levels: this kernel is on the middle one.
+    ThreeLevels(usize),
+    /// A bad kernel inside a good one.
+    NotMonotonic {
+        /// The bad one.
+        bad: usize,
+        /// The good one that contains it.
+        good: usize,
+    },
+    /// A culprit was found and explains only part.
+    Rest,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With the culprits found.
+    Found,
+    /// No change between the endpoints.
+    NoChange,
+    /// The other sign.
+    Opposite,
+    /// Neither a change nor none.
+    NotReproduced,
+    /// Confirmations were refuted again and again.
+    Unconfirmed,
+    /// Nothing that can be measured tells more.
+    Stuck,
+    /// All runs allowed are used.
+    Spent,
+}
+
+/// A decision, to be recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// The endpoints are judged.
+    Gate(Gate),
+    /// The search goes on in a part of the range.
+    Narrowed(Scope, Narrowing),
+    /// Fresh boots begin: of the kernel that shows the step and of the kernels right before it.
+    Confirm {
+        /// The earliest measured (or measurable) kernel with the step.
+        tip: usize,
+        /// Kernels before it.
+        parents: Vec<usize>,
+    },
+    /// They are over: the step is confirmed, refuted, or not any more the likeliest (`None`).
+    Confirmed(Option<bool>),
+    /// Nothing is left to do.
+    Over(Ending),
+}
+
+/// Why something is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Why {
+    /// The endpoints are not judged yet.
+    Gate,
+    /// Whether there is a change at all is in doubt.
+    Doubt,
+    /// To follow the machine's drift.
+    Reference,
+    /// A culprit is confirmed.
+    Confirmation,
+    /// It tells most for its cost.
+    Worth(Choice),
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Record this decision and ask again.
+    Decide(Decision),
+    /// Measure.
+    Measure {
+        /// What.
+        measure: Measure,
+        /// Stage of the boot.
+        stage: u32,
+        /// Why.
+        why: Why,
+    },
+    /// It is over.
+    Over,
+}
+
+/// A culprit that was confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The kernel that shows the step.
+    pub tip: usize,
+    /// The kernels before it that do not.
+    pub parents: Vec<usize>,
+    /// The commits that may be it: `tip`, or more where some cannot be measured.
+    pub suspects: Vec<usize>,
+    /// Posterior probability that it is among them.
+    pub probability: f64,
+    /// Stages of its fresh boots: first and last.
+    pub stages: (u32, u32),
+}
+
+/// A confirmation under way.
+#[derive(Debug, Clone, PartialEq)]
+struct Confirming {
+    tip: usize,
+    parents: Vec<usize>,
+    first_stage: u32,
+    stage: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Gate,
+    Search,
+    Confirm,
+    Over(Ending),
+}
+
+/// The search.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    graph: Arc<Graph>,
+    options: Options,
+    prior: Vec<f64>,
+    left_out: Vec<bool>,
+    good: usize,
+    bad: usize,
+    belief: Belief,
+    /// Every boot, by kernel: a new scope is built from them.
+    all: BTreeMap<usize, Vec<BootRuns>>,
+    order: Vec<(usize, u64)>,
+    untestable: Vec<bool>,
+    testable: Testable,
+    mode: Mode,
+    confirming: Option<Confirming>,
+    last_stage: u32,
+    refuted: u32,
+    narrowed: Vec<(Scope, Narrowing)>,
+    found: Vec<Found>,
+    runs: u32,
+    boots: usize,
+    last_reference: usize,
+    looked: usize,
+    drift: Drift,
+}
+
+impl Engine {
+    /// A search of the whole graph: `good` and `bad` are the nodes of the endpoints (where good is no ancestor of bad,
+    /// a boundary node stands for it). `prior`: weight of each node, zero for those that are no candidates; `left_out`:
+    /// not to be measured.
+    pub fn new(
+        graph: Arc<Graph>,
+        (good, bad): (usize, usize),
+        prior: Vec<f64>,
+        left_out: Vec<bool>,
+        options: Options,
+    ) -> Self {
+        let scope = Scope { good: None, bad };
+        let belief = Belief::new(Arc::clone(&graph), (scope, good), options.claim, taus(), &prior);
+        let untestable = vec![false; graph.len()];
+        Self {
+            graph,
+            options,
+            prior,
+            left_out,
+            good,
+            bad,
+            belief,
+            all: BTreeMap::new(),
+            order: Vec::new(),
+            untestable,
+            testable: Testable::new(),
+            mode: Mode::Gate,
+            confirming: None,
+            last_stage: 0,
+            refuted: 0,
+            narrowed: Vec::new(),
+            found: Vec::new(),
+            runs: 0,
+            boots: 0,
+            last_reference: 0,
+            looked: 0,
+            drift: Drift { step: 0.0, evidence: 0.0, path: Vec::new() },
+        }
+    }
+
+    /// The belief in the present scope.
+    pub fn belief(&self) -> &Belief {
+        &self.belief
+    }
+
+    /// Culprits confirmed so far.
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Scopes and why each was narrowed, in order.
+    pub fn narrowed(&self) -> &[(Scope, Narrowing)] {
+        &self.narrowed
+    }
+
+    /// The drift that the data show now.
+    pub fn drift(&self) -> &Drift {
+        &self.drift
+    }
+
+    /// Runs of a boot were measured (log units, positive = worse). A boot's runs may come in several calls.
+    pub fn observe(&mut self, node: usize, boot: u64, stage: u32, values: &[f64]) {
+        let runs: Vec<(f64, u32)> =
+            values.iter().enumerate().map(|(i, v)| (*v, self.runs + i as u32)).collect();
+        self.runs += values.len() as u32;
+        let boots = self.all.entry(node).or_default();
+        if boots.is_empty() {
+            self.testable.observe(node, false);
+        }
+        match boots.last_mut().filter(|b| b.boot == boot) {
+            Some(known) => known.runs.extend_from_slice(&runs),
+            None => {
+                boots.push(BootRuns { boot, stage, runs: runs.clone() });
+                self.order.push((node, boot));
+                self.boots += 1;
+            }
+        }
+        if node == self.good || node == self.bad {
+            self.last_reference = self.boots;
+        }
+        if self.in_scope(node) {
+            self.belief.observe(node, boot, stage, &runs);
+        }
+    }
+
+    /// A boot is over: its runs are all there. The grid is laid anew where the data have grown.
+    pub fn boot_over(&mut self) {
+        if self.belief.grid().is_none() {
+            let (good, bad) = self.belief.end_boots();
+            if good >= self.options.boots && bad >= self.options.boots {
+                self.belief.begin();
+            }
+            return;
+        }
+        self.follow_drift();
+        self.belief.settle();
+    }
+
+    /// A commit cannot be measured.
+    pub fn untestable(&mut self, node: usize) {
+        if !std::mem::replace(&mut self.untestable[node], true) {
+            self.testable.observe(node, true);
+        }
+    }
+
+    /// Replaces the prior weights (the path limits were dropped).
+    pub fn set_prior(&mut self, prior: Vec<f64>) {
+        self.prior = prior;
+        self.rebuild(self.belief.scope());
+    }
+
+    /// Kernels that count in a scope: before it only its good end, and only what contains that.
+    fn in_scope(&self, node: usize) -> bool {
+        let scope = self.belief.scope();
+        if !self.graph.is_boundary(node) && !self.graph.reaches(node, scope.bad) {
+            return false;
+        }
+        scope.good.is_none_or(|good| self.graph.reaches(good, node))
+    }
+
+    fn rebuild(&mut self, scope: Scope) {
+        self.belief =
+            Belief::new(Arc::clone(&self.graph), (scope, self.good), self.options.claim, taus(), &self.prior);
+        for (node, boot) in self.order.clone() {
+            if self.in_scope(node) {
+                let known = self.all[&node].iter().find(|b| b.boot == boot).expect("it is in the order");
+                let (stage, runs) = (known.stage, known.runs.clone());
+                self.belief.observe(node, boot, stage, &runs);
+            }
+        }
+        self.belief.begin();
+        self.belief.set_drift(self.drift.path.clone());
+    }
+
+    /// Looks for drift in all runs of the scope, and takes it out of them.
+    fn follow_drift(&mut self) {
+        let levels = self.belief.levels(self.belief.leader());
+        let rows = self.belief.residuals();
+        let found = stats::drift(&rows, levels.run + levels.boot, self.runs as usize);
+        if found.step > 0.0 || self.drift.step > 0.0 {
+            self.belief.set_drift(found.path.clone());
+        }
+        self.drift = found;
+    }
+
+    /// Takes a decision in.
+    pub fn decide(&mut self, decision: &Decision) {
+        match decision {
+            Decision::Gate(Gate::Change(_)) => self.mode = Mode::Search,
+            Decision::Gate(Gate::None) => self.mode = Mode::Over(Ending::NoChange),
+            Decision::Gate(Gate::Opposite) => self.mode = Mode::Over(Ending::Opposite),
+            Decision::Gate(Gate::Open) => self.mode = Mode::Over(Ending::NotReproduced),
+            Decision::Narrowed(scope, why) => {
+                self.narrowed.push((*scope, *why));
+                self.rebuild(*scope);
+                self.mode = Mode::Search;
+            }
+            Decision::Confirm { tip, parents } => self.begin_confirmation(*tip, parents),
+            Decision::Confirmed(result) => self.end_confirmation(*result),
+            Decision::Over(ending) => self.mode = Mode::Over(*ending),
+        }
+    }
+
+    fn begin_confirmation(&mut self, tip: usize, parents: &[usize]) {
+        self.last_stage += 1;
+        let same = self.confirming.as_ref().filter(|c| c.tip == tip && c.parents == parents);
+        let first_stage = same.map_or(self.last_stage, |c| c.first_stage);
+        let (parents, stage) = (parents.to_vec(), self.last_stage);
+        self.confirming = Some(Confirming { tip, parents, first_stage, stage });
+        self.mode = Mode::Confirm;
+    }
+
+    fn end_confirmation(&mut self, result: Option<bool>) {
+        self.mode = Mode::Search;
+        let Some(done) = self.confirming.clone() else { return };
+        match result {
+            Some(true) => {
+                let suspects = self.suspects_of(self.belief.leader());
+                let (_, weights) = self.belief.classes();
+                self.found.push(Found {
+                    tip: done.tip,
+                    parents: done.parents,
+                    suspects,
+                    probability: weights[self.belief.leader()],
+                    stages: (done.first_stage, done.stage),
+                });
+                self.confirming = None;
+            }
+            Some(false) => {
+                self.refuted += 1;
+                self.confirming = None;
+            }
+            None => {}
+        }
+    }
+
+    fn suspects_of(&self, class: usize) -> Vec<usize> {
+        self.belief.classes().0[class].members.iter().map(|&at| at as usize).collect()
+    }
+
+    /// What to do now. `live`: a boot that could take another run.
+    pub fn next(&mut self, costs: Costs, live: Option<Live>) -> Step {
+        let is_spent = self.options.most_runs > 0 && u64::from(self.runs) >= self.options.most_runs;
+        if is_spent && self.ending().is_none() {
+            return Step::Decide(Decision::Over(Ending::Spent));
+        }
+        match self.mode {
+            Mode::Gate => self.gate(costs),
+            Mode::Search => self.search(costs, live),
+            Mode::Confirm => self.confirm(costs),
+            Mode::Over(_) => Step::Over,
+        }
+    }
+
+    /// How it ended.
+    pub fn ending(&self) -> Option<Ending> {
+        match self.mode {
+            Mode::Over(ending) => Some(ending),
+            Mode::Gate | Mode::Search | Mode::Confirm => None,
+        }
+    }
+
+    fn measure(&self, node: usize, runs: u32, stage: u32, why: Why) -> Step {
+        let is_built = self.all.contains_key(&node);
+        let measure = if is_built { Measure::Boot { node, runs } } else { Measure::Build { node, runs } };
+        Step::Measure { measure, stage, why }
+    }
+
+    /// Boots that an endpoint may get at the gate, by the noise seen so far: as many as show the claimed effect with an
+    /// error of 1 % and a power of 99 %.
+    pub fn gate_cap(&self) -> usize {
+        if self.options.most_boots > 0 {
+            return self.options.most_boots;
+        }
+        let (_, _, scale) = self.belief.pilot();
+        let size = SMALLER * self.options.claim.abs();
+        let boots = 2.0 * (2.0 * POWER_QUANTILE * scale / size).powi(2);
+        (boots.ceil() as usize).clamp(GATE_BOOTS.0, GATE_BOOTS.1)
+    }
+
+    fn gate(&mut self, costs: Costs) -> Step {
+        let (good, bad) = self.belief.end_boots();
+        let fewest = good.min(bad);
+        if self.belief.grid().is_none() {
+            // Two runs tell boots from runs where runs are cheap.
+            let runs = if costs.make_runs_cheap() { 2 } else { 1 };
+            return self.boot_of_ends(runs, Why::Gate);
+        }
+        let none = self.belief.p_no_change(NO_CHANGE);
+        if none >= GATE_NONE {
+            return Step::Decide(Decision::Gate(Gate::None));
+        }
+        if 1.0 - none >= GATE_CHANGE {
+            return Step::Decide(Decision::Gate(self.sign_asked()));
+        }
+        if fewest >= self.gate_cap() {
+            return Step::Decide(Decision::Gate(Gate::Open));
+        }
+        self.boot_of_ends(self.runs_per_boot(costs), Why::Gate)
+    }
+
+    fn sign_asked(&self) -> Gate {
+        let levels = self.belief.levels(self.belief.leader());
+        let sign = if levels.bad.mean >= levels.good.mean { 1 } else { -1 };
+        match self.options.sign {
+            Some(asked) if asked != sign => Gate::Opposite,
+            Some(_) | None => Gate::Change(sign),
+        }
+    }
+
+    fn runs_per_boot(&self, costs: Costs) -> u32 {
+        if self.belief.grid().is_none() {
+            return if costs.make_runs_cheap() { 2 } else { 1 };
+        }
+        let levels = self.belief.levels(self.belief.leader());
+        worth::runs_per_boot(&levels, costs, costs.make_runs_cheap())
+    }
+
+    /// The next boot of the scope's two ends, block by block in a random order.
+    fn boot_of_ends(&self, runs: u32, why: Why) -> Step {
+        let (good, bad) = self.belief.ends();
+        let node = self.next_of_block(&[good, bad], 0, |node| self.boots_in(node, 0));
+        self.measure(node, runs, 0, why)
+    }
+
+    fn boots_in(&self, node: usize, stage: u32) -> usize {
+        self.all.get(&node).map_or(0, |boots| boots.iter().filter(|b| b.stage == stage).count())
+    }
+
+    /// The kernel whose turn it is: each block is a random order of all of them, so that none is always first.
+    fn next_of_block(&self, nodes: &[usize], stage: u32, boots: impl Fn(usize) -> usize) -> usize {
+        let block = nodes.iter().map(|&n| boots(n)).min().unwrap_or(0);
+        let mut order = nodes.to_vec();
+        let mut rng = ChaCha8Rng::seed_from_u64(self.options.seed);
+        rng.set_stream(u64::from(stage) << 32 | block as u64);
+        order.shuffle(&mut rng);
+        order.into_iter().find(|&n| boots(n) == block).unwrap_or(nodes[0])
+    }
+
+    fn search(&mut self, costs: Costs, live: Option<Live>) -> Step {
+        if let Some(step) = self.rest_of_difference() {
+            return step;
+        }
+        if self.refuted >= MOST_REFUTED {
+            return self.over(Ending::Unconfirmed);
+        }
+        let is_first = self.narrowed.is_empty();
+        let none = self.belief.p_no_change(NO_CHANGE);
+        if none >= GATE_NONE {
+            return self.over(Ending::NoChange);
+        }
+        if none > DOUBT && is_first {
+            let (good, bad) = self.belief.end_boots();
+            if good.min(bad) >= 2 * self.gate_cap() {
+                return self.over(Ending::NotReproduced);
+            }
+            let ends = self.belief.ends();
+            let node = if good <= bad { ends.0 } else { ends.1 };
+            return self.measure(node, self.runs_per_boot(costs), 0, Why::Doubt);
+        }
+        if let Some(step) = self.look_for_more() {
+            return step;
+        }
+        if let Some(step) = self.reference(costs) {
+            return step;
+        }
+        self.testable.settle(&self.graph);
+        let leader = self.belief.leader();
+        let (_, weights) = self.belief.classes();
+        if weights[leader] >= CONFIRM_FROM
+            && !self.can_split(leader)
+            && let Some((tip, parents)) = self.edge_of(leader)
+        {
+            return Step::Decide(Decision::Confirm { tip, parents });
+        }
+        let may_build = |node: usize| self.may_build(node);
+        let open = Open { may_build: &may_build, testable: &self.testable };
+        match worth::choose(&self.belief, &open, costs, live) {
+            Some(choice) => Step::Measure { measure: choice.best.measure, stage: 0, why: Why::Worth(choice) },
+            None => self.over(Ending::Stuck),
+        }
+    }
+
+    /// The end: with what was found, if anything was.
+    fn over(&self, ending: Ending) -> Step {
+        let ending = if self.found.is_empty() { ending } else { Ending::Found };
+        Step::Decide(Decision::Over(ending))
+    }
+
+    fn may_build(&self, node: usize) -> bool {
+        !self.untestable[node]
+            && !self.left_out[node]
+            && !self.all.contains_key(&node)
+            && self.belief.is_candidate(node)
+    }
+
+    /// Whether measuring one of its own members could tell a class's members apart.
+    fn can_split(&self, class: usize) -> bool {
+        let members = &self.belief.classes().0[class].members;
+        if members.len() < 2 {
+            return false;
+        }
+        members.iter().any(|&at| {
+            let at = at as usize;
+            if !self.may_build(at) || self.is_hopeless(at) {
+                return false;
+            }
+            let inside = self.graph.ancestors(at);
+            members.iter().any(|&other| !inside[other as usize])
+        })
+    }
+
+    fn is_hopeless(&self, node: usize) -> bool {
+        worth::is_hopeless(&self.testable, node)
+    }
+
+    /// The kernel that shows a class's step and those right before it that do not. The tip is its one member that
+    /// contains all others; parents that cannot be measured join the class's suspects through their own parents.
+    fn edge_of(&self, class: usize) -> Option<(usize, Vec<usize>)> {
+        let members = self.suspects_of(class);
+        let tip = self.tip_of(&members)?;
+        let mut before = Vec::new();
+        let mut seen = vec![false; self.graph.len()];
+        let mut open = members;
+        let is_member: Vec<bool> = {
+            let mut mark = vec![false; self.graph.len()];
+            open.iter().for_each(|&m| mark[m] = true);
+            mark
+        };
+        while let Some(node) = open.pop() {
+            for parent in self.graph.parents(node) {
+                if is_member[parent] || std::mem::replace(&mut seen[parent], true) {
+                    continue;
+                }
+                if self.untestable[parent] && !self.all.contains_key(&parent) {
+                    open.push(parent);
+                } else {
+                    before.push(parent);
+                }
+            }
+        }
+        before.sort_unstable();
+        Some((tip, before))
+    }
+
+    /// Where a step of these suspects shows: the one that can be measured and contains all of them, else the first
+    /// measured kernel that does.
+    fn tip_of(&self, suspects: &[usize]) -> Option<usize> {
+        let last = *suspects.iter().max()?;
+        let is_good_tip = |node: usize| {
+            let inside = self.graph.ancestors(node);
+            suspects.iter().all(|&s| inside[s])
+        };
+        if !self.untestable[last] && is_good_tip(last) {
+            return Some(last);
+        }
+        let mut measured: Vec<usize> = self.belief.kernels().iter().map(|k| k.node).collect();
+        measured.sort_unstable();
+        measured.into_iter().find(|&node| node >= last && is_good_tip(node))
+    }
+
+    /// Every few boots: are there three levels, or a bad kernel inside a good one?
+    fn look_for_more(&mut self) -> Option<Step> {
+        if self.narrowed.len() >= MOST_SCOPES || self.boots < self.looked + LOOK_EVERY {
+            return None;
+        }
+        self.looked = self.boots;
+        let scope = self.belief.scope();
+        if let Some(two) = steps::two_steps(&self.belief).filter(|t| t.evidence > THREE_LEVELS) {
+            let sign = self.options.claim.signum();
+            let first = sign * (two.levels[1].mean - two.levels[0].mean);
+            let second = sign * (two.levels[2].mean - two.levels[1].mean);
+            let kernels = self.belief.kernels();
+            let anchor = two.between.iter().map(|&k| &kernels[k]).max_by_key(|k| k.boots.len())?.node;
+            let narrower = if first >= second {
+                Scope { bad: anchor, ..scope }
+            } else {
+                Scope { good: Some(anchor), ..scope }
+            };
+            return Some(Step::Decide(Decision::Narrowed(narrower, Narrowing::ThreeLevels(anchor))));
+        }
+        let (bad, good) = steps::contradiction(&self.belief)?;
+        let narrower = Scope { good: Some(good), ..scope };
+        Some(Step::Decide(Decision::Narrowed(narrower, Narrowing::NotMonotonic { bad, good })))
+    }
+
+    /// A boot of an endpoint when none was booted for long.
+    fn reference(&self, costs: Costs) -> Option<Step> {
+        let every = if self.drift.step > 0.0 { REFERENCE_EVERY.0 } else { REFERENCE_EVERY.1 };
+        if self.boots < self.last_reference + every {
+            return None;
+        }
+        let (good, bad) = (self.boots_in(self.good, 0), self.boots_in(self.bad, 0));
+        let node = if good <= bad { self.good } else { self.bad };
+        Some(self.measure(node, self.runs_per_boot(costs), 0, Why::Reference))
+    }
+
+    fn confirm(&mut self, costs: Costs) -> Step {
+        let Some(going) = self.confirming.clone() else { return self.over(Ending::Stuck) };
+        let all: Vec<usize> = going.parents.iter().copied().chain([going.tip]).collect();
+        // What was to be measured cannot be: the search draws the edge anew.
+        if all.iter().any(|&n| self.untestable[n]) {
+            return Step::Decide(Decision::Confirmed(None));
+        }
+        let done = |node: usize| self.fresh(node, &going).len();
+        let complete = all.iter().map(|&n| done(n)).min().unwrap_or(0);
+        let level = all.iter().all(|&n| done(n) == complete);
+        if complete > 0
+            && level
+            && let Some(result) = self.judge_confirmation(&going, complete)
+        {
+            return Step::Decide(Decision::Confirmed(result));
+        }
+        let node = self.next_of_block(&all, going.first_stage, done);
+        self.measure(node, self.runs_per_boot(costs), going.stage, Why::Confirmation)
+    }
+
+    /// Means and runs of a kernel's fresh boots, in order.
+    fn fresh(&self, node: usize, going: &Confirming) -> Vec<(f64, usize)> {
+        let boots = self.all.get(&node).map_or(&[][..], Vec::as_slice);
+        let stages = going.first_stage..=going.stage;
+        let of = |b: &BootRuns| {
+            let sum: f64 = b.runs.iter().map(|r| r.0).sum();
+            (sum / b.runs.len() as f64, b.runs.len())
+        };
+        boots.iter().filter(|b| stages.contains(&b.stage)).map(of).collect()
+    }
+
+    /// `Some(result)` once the confirmation is over.
+    fn judge_confirmation(&self, going: &Confirming, pairs: usize) -> Option<Option<bool>> {
+        let leader = self.belief.leader();
+        let levels = self.belief.levels(leader);
+        let step = levels.bad.mean - levels.good.mean;
+        let grid = self.belief.grid()?;
+        let later = self.fresh(going.tip, going);
+        let factor = |parent: &usize| {
+            let earlier = self.fresh(*parent, going);
+            let of = |(a, b): (&(f64, usize), &(f64, usize))| (a.0 - b.0, a.1.min(b.1));
+            Pairs { differences: later.iter().zip(&earlier).map(of).collect() }.log_bayes(
+                grid,
+                &levels.noise,
+                step,
+            )
+        };
+        let weakest = going.parents.iter().map(factor).fold(f64::INFINITY, f64::min);
+        let mass = self.mass_of_edge(going);
+        if weakest >= CONFIRM_FACTOR && mass >= self.options.confidence {
+            return Some(Some(true));
+        }
+        if weakest <= -CONFIRM_FACTOR || pairs >= CONFIRM_PAIRS {
+            return Some(Some(false));
+        }
+        (mass < CONFIRM_UNTIL).then_some(None)
+    }
+
+    /// Posterior mass of the candidates whose step lies between the confirmation's parents and tip.
+    fn mass_of_edge(&self, going: &Confirming) -> f64 {
+        let kernels = self.belief.kernels();
+        let at = |node: usize| kernels.iter().position(|k| k.node == node);
+        let tip = at(going.tip);
+        let parents: Vec<Option<usize>> = going.parents.iter().map(|&p| at(p)).collect();
+        let (classes, weights) = self.belief.classes();
+        let fits = |class: usize| {
+            tip.is_some_and(|t| self.belief.makes_bad(class, t))
+                && !parents.iter().flatten().any(|&p| self.belief.makes_bad(class, p))
+        };
+        (0..classes.len()).filter(|&c| fits(c)).map(|c| weights[c]).sum()
+    }
+
+    /// After a culprit: the part of the scope in which more of the difference is, if there is one.
+    fn rest_of_difference(&self) -> Option<Step> {
+        let newest = self.found.last()?;
+        // Asked once, right after it was found.
+        if self.narrowed.iter().filter(|(_, why)| *why == Narrowing::Rest).count() >= self.found.len() {
+            return None;
+        }
+        if self.narrowed.len() >= MOST_SCOPES {
+            return Some(Step::Decide(Decision::Over(Ending::Found)));
+        }
+        let rest = self.rests(newest).into_iter().filter(|r| self.is_worth_finding(r.size, r.sd));
+        match rest.max_by(|a, b| a.size.abs().total_cmp(&b.size.abs())) {
+            Some(rest) => Some(Step::Decide(Decision::Narrowed(rest.scope, Narrowing::Rest))),
+            None => Some(Step::Decide(Decision::Over(Ending::Found))),
+        }
+    }
+
+    fn is_worth_finding(&self, size: f64, sd: f64) -> bool {
+        size.abs() >= self.options.minimum && size.abs() >= REST * sd
+    }
+
+    /// What lies before and after a culprit in the whole range.
+    fn rests(&self, found: &Found) -> Vec<Rest> {
+        let mut rests = Vec::new();
+        if let [parent] = found.parents[..]
+            && !self.graph.is_boundary(parent)
+        {
+            rests.extend(self.rest(self.good, parent, Scope { good: None, bad: parent }));
+        }
+        if found.tip != self.bad {
+            rests.extend(self.rest(found.tip, self.bad, Scope { good: Some(found.tip), bad: self.bad }));
+        }
+        rests
+    }
+
+    fn rest(&self, from: usize, to: usize, scope: Scope) -> Option<Rest> {
+        let (from, to) = (self.boot_means(from), self.boot_means(to));
+        if from.len() < 2 || to.len() < 2 {
+            return None;
+        }
+        let levels = self.belief.levels(self.belief.leader());
+        let variance = levels.scale * levels.scale * (1.0 / from.len() as f64 + 1.0 / to.len() as f64);
+        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+        Some(Rest { scope, size: mean(&to) - mean(&from), sd: (variance + 2.0 * levels.build).sqrt() })
+    }
+
+    /// Mean of each boot of a kernel, drift removed.
+    fn boot_means(&self, node: usize) -> Vec<f64> {
+        let less = |r: &(f64, u32)| r.0 - self.drift.path.get(r.1 as usize).copied().unwrap_or(0.0);
+        let mean = |b: &BootRuns| b.runs.iter().map(less).sum::<f64>() / b.runs.len() as f64;
+        self.all.get(&node).map_or_else(Vec::new, |boots| boots.iter().map(mean).collect())
+    }
+}
+
+/// A part of the range and the difference over it.
+struct Rest {
+    scope: Scope,
+    size: f64,
+    sd: f64,
+}
+
+/// Build sds over run sd that are weighed, with their prior weights.
+fn taus() -> Vec<(f64, f64)> {
+    vec![(0.0, 1.0)]
+}

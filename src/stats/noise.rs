@@ -1,0 +1,213 @@
+//! The likelihood of a boot's runs over a grid of levels and noise hypotheses.
+//!
+//! Model of one boot of one kernel (log units of the metric): `y_k = level + u + b + e_k`, with run noise `e ~ t_5` of
+//! scale `s`, boot effect `b ~ N(0, (rho s)^2)` and build effect `u ~ N(0, (tau s)^2)`, the last shared by all boots of
+//! the kernel. Levels of variance as in Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013); Student's t
+//! so that an outlier is an outlier (Lange, Little and Taylor 1989).
+
+/// Degrees of freedom of the run noise. The density below uses that `(NU + 1) / 2` is 3.
+const NU: f64 = 5.0;
+
+/// Squared standardised residual beyond which a run says nothing more (632 scales): keeps products finite.
+const Z2_CAP: f64 = 4e5;
+
+/// Runs whose densities can be multiplied without leaving the range of a double.
+const FAST_RUNS: usize = 16;
+
+/// Variance of Student's t with 5 degrees of freedom, in squared scales.
+pub const RUN_VARIANCE: f64 = NU / (NU - 2.0);
+
+/// Variance of the normal that tells as much of a level as one such run, in squared scales: the inverse of the Fisher
+/// information, `(NU + 3) / (NU + 1)`.
+pub const RUN_INFORMATION: f64 = (NU + 3.0) / (NU + 1.0);
+
+/// Nodes and weights of Gauss and Hermite's rule of 7 points for a standard normal (Abramowitz and Stegun, 25.4.46).
+const HERMITE: [(f64, f64); 7] = [
+    (-3.750_439_717_725_742, 5.482_688_559_722_184e-4),
+    (-2.366_759_410_734_541, 3.075_712_396_758_645e-2),
+    (-1.154_405_394_739_968_2, 0.240_123_178_605_012_53),
+    (0.0, 0.457_142_857_142_857_14),
+    (1.154_405_394_739_968_2, 0.240_123_178_605_012_53),
+    (2.366_759_410_734_541, 3.075_712_396_758_645e-2),
+    (3.750_439_717_725_742, 5.482_688_559_722_184e-4),
+];
+
+/// One hypothesis on the noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Noise {
+    /// Scale of the run noise, log units; > 0.
+    pub s: f64,
+    /// Boot sd over `s`; >= 0.
+    pub rho: f64,
+    /// Build sd over `s`; >= 0.
+    pub tau: f64,
+}
+
+impl Noise {
+    /// Scale of one boot of one run, build effect apart.
+    pub fn total(&self) -> f64 {
+        self.s * self.rho.hypot(1.0)
+    }
+}
+
+/// Two modes of a boot: with probability `share` it lies `gap` above its kernel's level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Modes {
+    /// Distance of the second mode, log units; either sign.
+    pub gap: f64,
+    /// Share of boots in it, in (0, 1).
+    pub share: f64,
+}
+
+/// Levels and noise hypotheses over which everything is summed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// Levels, log units, evenly spaced; at least two.
+    pub levels: Vec<f64>,
+    /// Distance of two levels; > 0.
+    pub step: f64,
+    /// Noise hypotheses.
+    pub noise: Vec<Noise>,
+    /// Their prior, as logarithms that sum to one in probability.
+    pub log_prior: Vec<f64>,
+    /// Two modes of boots, when the data show them.
+    pub modes: Option<Modes>,
+}
+
+/// `exp` sums without overflow: `ln(sum(exp(x)))`; `-inf` for nothing.
+pub fn log_sum_exp(values: &[f64]) -> f64 {
+    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if max == f64::NEG_INFINITY {
+        return max;
+    }
+    max + values.iter().map(|v| (v - max).exp()).sum::<f64>().ln()
+}
+
+impl Grid {
+    /// `count` levels from `low` to `high` under these hypotheses, weighted by `weight` (not normalised).
+    pub fn new(
+        (low, high): (f64, f64),
+        count: usize,
+        noise: Vec<Noise>,
+        weight: impl Fn(&Noise) -> f64,
+    ) -> Self {
+        let step = (high - low) / (count - 1) as f64;
+        let levels = (0..count).map(|i| low + step * i as f64).collect();
+        let total: f64 = noise.iter().map(&weight).sum();
+        let log_prior = noise.iter().map(|n| (weight(n) / total).ln()).collect();
+        Self { levels, step, noise, log_prior, modes: None }
+    }
+
+    /// Entries of a likelihood: hypothesis by hypothesis, level by level.
+    pub fn size(&self) -> usize {
+        self.levels.len() * self.noise.len()
+    }
+
+    /// Adds the log likelihood of a boot's runs (build effect apart) to `out`, which has [`Grid::size`] entries.
+    /// Constants that no hypothesis changes are left out. `runs` are finite.
+    pub fn add_boot(&self, runs: &[f64], out: &mut [f64]) {
+        if runs.is_empty() {
+            return;
+        }
+        let width = self.levels.len();
+        let mut density = vec![0.0; width];
+        let mut product = vec![0.0; width];
+        for (noise, row) in self.noise.iter().zip(out.chunks_exact_mut(width)) {
+            let scale = runs.len() as f64 * noise.s.ln();
+            if runs.len() > FAST_RUNS {
+                self.add_many(runs, noise, row);
+                continue;
+            }
+            density.fill(0.0);
+            match self.modes {
+                None => self.mix(runs, noise, (0.0, 1.0), &mut density, &mut product),
+                Some(Modes { gap, share }) => {
+                    self.mix(runs, noise, (0.0, 1.0 - share), &mut density, &mut product);
+                    self.mix(runs, noise, (gap, share), &mut density, &mut product);
+                }
+            }
+            for (value, density) in row.iter_mut().zip(&density) {
+                *value += density.ln() - scale;
+            }
+        }
+    }
+
+    /// Adds `weight` times the density of the runs, moved down by `shift`, at every level.
+    fn mix(
+        &self,
+        runs: &[f64],
+        noise: &Noise,
+        (shift, weight): (f64, f64),
+        density: &mut [f64],
+        product: &mut [f64],
+    ) {
+        let one = [(0.0, 1.0)];
+        let nodes: &[(f64, f64)] = if noise.rho == 0.0 { &one } else { &HERMITE };
+        let inverse = 1.0 / noise.s;
+        for (node, share) in nodes {
+            product.fill(1.0);
+            for run in runs {
+                let at = (run - shift) * inverse - noise.rho * node;
+                for (product, level) in product.iter_mut().zip(&self.levels) {
+                    let z = at - level * inverse;
+                    *product *= 1.0 + (z * z).min(Z2_CAP) / NU;
+                }
+            }
+            let weight = weight * share;
+            for (density, q) in density.iter_mut().zip(product.iter()) {
+                *density += weight / (q * q * q);
+            }
+        }
+    }
+
+    /// Many runs of one boot: in logarithms. Modes matter little once a boot is known this well and are left out.
+    fn add_many(&self, runs: &[f64], noise: &Noise, row: &mut [f64]) {
+        let scale = runs.len() as f64 * noise.s.ln();
+        for (value, level) in row.iter_mut().zip(&self.levels) {
+            let of_node = |(node, share): &(f64, f64)| {
+                let log = |run: &f64| {
+                    let z = (run - level) / noise.s - noise.rho * node;
+                    (1.0 + (z * z).min(Z2_CAP) / NU).ln()
+                };
+                share.ln() - 3.0 * runs.iter().map(log).sum::<f64>()
+            };
+            *value += if noise.rho == 0.0 {
+                of_node(&(0.0, 1.0))
+            } else {
+                log_sum_exp(&HERMITE.iter().map(of_node).collect::<Vec<_>>())
+            } - scale;
+        }
+    }
+
+    /// The likelihood of a kernel's level from that of its boots: the build effect integrated out, hypothesis by
+    /// hypothesis. Both slices have [`Grid::size`] entries.
+    pub fn with_build_effect(&self, boots: &[f64], out: &mut [f64]) {
+        let width = self.levels.len();
+        for ((noise, boots), out) in
+            self.noise.iter().zip(boots.chunks_exact(width)).zip(out.chunks_exact_mut(width))
+        {
+            if noise.tau == 0.0 {
+                out.copy_from_slice(boots);
+            } else {
+                smooth(boots, out, noise.tau * noise.s / self.step);
+            }
+        }
+    }
+}
+
+/// Convolves a likelihood, given and returned as logarithms, with a normal of `sd` grid steps. Beyond the grid it is
+/// taken to vanish.
+fn smooth(log: &[f64], out: &mut [f64], sd: f64) {
+    let reach = (3.5 * sd).ceil() as usize;
+    let kernel: Vec<f64> = (0..=reach).map(|i| (-0.5 * (i as f64 / sd).powi(2)).exp()).collect();
+    let total = 2.0 * kernel.iter().sum::<f64>() - kernel[0];
+    let max = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let plain: Vec<f64> = log.iter().map(|v| (v - max).exp()).collect();
+    for (at, out) in out.iter_mut().enumerate() {
+        let from = at.saturating_sub(reach);
+        let to = (at + reach + 1).min(plain.len());
+        let sum: f64 = (from..to).map(|i| plain[i] * kernel[i.abs_diff(at)]).sum();
+        // The smallest positive number keeps a level that is out of reach finite.
+        *out = max + (sum / total).max(f64::MIN_POSITIVE).ln();
+    }
+}
