@@ -66,7 +66,9 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
             "--bench" => {}
             "--cells" => asked.cells = value()?,
             "--only" => asked.only = value()?,
-            "--strategy" => asked.strategies.push(value()?.parse()?),
+            "--strategy" => {
+                asked.strategies.push(value()?.parse().map_err(|e| format!("use --strategy: {e}"))?)
+            }
             "--searches" => {
                 asked.searches =
                     value()?.parse().ok().filter(|&n| n > 0).ok_or("use --searches: give a number")?;
