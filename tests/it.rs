@@ -29,6 +29,8 @@ mod report;
 mod resume;
 #[path = "it/session_random.rs"]
 mod session_random;
+#[path = "it/simulate.rs"]
+mod simulate;
 #[path = "it/statistics.rs"]
 mod statistics;
 #[path = "it/worktree.rs"]

@@ -86,6 +86,8 @@ pub(super) enum Command {
         /// Session [default: the one used last]
         session: Option<String>,
     },
+    /// Tell how often, how surely and at what cost a search finds the culprit in a lab like yours, by simulation
+    Simulate(Simulate),
     /// Look at profiles
     Profile {
         #[command(subcommand)]
@@ -156,6 +158,66 @@ pub(super) struct RevertTest {
     pub mainline: Option<u32>,
     #[command(flatten)]
     pub options: Options,
+}
+
+/// `simulate`. Values are read in `simulate`, where errors can say what is wrong with them.
+#[derive(Debug, Args)]
+pub(super) struct Simulate {
+    /// Candidates in a line [default: 400]
+    #[arg(long, value_name = "N", conflicts_with = "dag")]
+    pub commits: Option<String>,
+    /// A graph instead: line N lists the parents of commit N by line number from 0; may be gzipped
+    #[arg(long, value_name = "FILE")]
+    pub dag: Option<PathBuf>,
+    /// Size of the change
+    #[arg(long, value_name = "SIZE", default_value = "5%")]
+    pub effect: String,
+    /// Standard deviation from run to run
+    #[arg(long, value_name = "SIZE", default_value = "2%")]
+    pub run_noise: String,
+    /// Standard deviation from boot to boot
+    #[arg(long, value_name = "SIZE", default_value = "1%")]
+    pub boot_noise: String,
+    /// Standard deviation from build to build (code layout)
+    #[arg(long, value_name = "SIZE", default_value = "0%")]
+    pub build_noise: String,
+    /// Share of runs that are 5 standard deviations too high
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    pub outliers: String,
+    /// Slow drift a run: none, linear:X% or walk:X%
+    #[arg(long, value_name = "DRIFT", default_value = "none")]
+    pub drift: String,
+    /// Share of boots in a second mode, 3 run-to-run standard deviations higher
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    pub bimodal: String,
+    /// Share of commits that do not build
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    pub unbuildable: String,
+    /// Nothing changes; --effect is what is believed
+    #[arg(long, conflicts_with = "second_culprit")]
+    pub no_change: bool,
+    /// Size of a second change, before or after the first ("-3%" against it)
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub second_culprit: Option<String>,
+    /// What things cost
+    #[arg(long, value_name = "COSTS", default_value = "build=20m,boot=3m,run=10m")]
+    pub costs: String,
+    /// Machine time that one search may take ("12h")
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// How many searches, each with its own culprit and noise
+    #[arg(long, value_name = "N", default_value = "200")]
+    pub searches: String,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// posterior (this program's), halving, halving-K, sprt, pinpoint, git-bayesect or oracle; several are compared on
+    /// the same instances (repeatable) [default: posterior]
+    #[arg(long = "strategy", value_name = "NAME")]
+    pub strategies: Vec<String>,
+    /// Form
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// What `start` and `revert-test` share.

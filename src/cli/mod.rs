@@ -10,6 +10,7 @@ pub mod exit;
 mod profile;
 mod show;
 mod signals;
+mod simulate;
 mod start;
 mod work;
 
@@ -103,6 +104,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Report { session, format } => show::report(place, session.as_deref(), format),
         Command::Log { session, git } => show::log(place, session.as_deref(), git),
         Command::Audit { session } => show::audit(place, session.as_deref()),
+        Command::Simulate(wanted) => simulate::run(&wanted),
         Command::Profile { what } => profile::run(what),
         Command::Doctor { profile } => doctor::run(place, &profile),
     }

@@ -20,7 +20,7 @@ mod tests;
 mod world;
 
 pub use graph::Graph;
-pub use tally::{Bands, Interval, Outcome, Tally, each, wilson};
+pub use tally::{Bands, Interval, Outcome, Summary, Tally, each, wilson};
 pub use world::{Change, Lab, Noise, OUTLIER, SECOND_MODE, World};
 
 use std::fmt;

@@ -34,6 +34,28 @@ const BANDS: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// By band of stated probability: lower end, upper end, answers, answers that were right (sets included).
 pub type Bands = Vec<(f64, f64, u32, u32)>;
 
+/// A quantity over many searches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Mean.
+    pub mean: f64,
+    /// Half of the searches need no more.
+    pub median: f64,
+    /// Nine of ten need no more.
+    pub p90: f64,
+}
+
+impl Summary {
+    /// Of at least one value: order statistics, without interpolation.
+    pub fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at =
+            |share: f64| sorted[((share * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1];
+        Self { mean: values.iter().sum::<f64>() / values.len() as f64, median: at(0.5), p90: at(0.9) }
+    }
+}
+
 /// What one search came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
@@ -161,6 +183,13 @@ mod tests {
             "{interval:?}"
         );
         assert!(wilson(200, 200).low > 0.98 && wilson(0, 0).high >= 1.0);
+    }
+
+    #[test]
+    fn nine_of_ten_values_are_within_their_90_percent_point() {
+        let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
+        assert_eq!(Summary::of(&values), Summary { mean: 5.5, median: 5.0, p90: 9.0 });
+        assert_eq!(Summary::of(&[3.0]), Summary { mean: 3.0, median: 3.0, p90: 3.0 });
     }
 
     #[test]

@@ -25,6 +25,9 @@ const SHARES: [f64; 3] = [0.5, 0.25, 0.75];
 /// A built commit whose side is this sure is not booted again.
 const SURE: f64 = 1e-4;
 
+/// What an action is taken to cost at least, in minutes.
+const LEAST_COST: f64 = 1e-9;
+
 /// A commit that could be built, and the probability that it is bad.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Site {
@@ -125,6 +128,21 @@ impl Live {
     }
 }
 
+/// The action of most worth so far; the first of equals.
+#[derive(Debug, Default)]
+struct Best {
+    worth: f64,
+    action: Option<Action>,
+}
+
+impl Best {
+    fn weigh(&mut self, worth: f64, action: Action) {
+        if worth > self.worth {
+            *self = Self { worth, action: Some(action) };
+        }
+    }
+}
+
 /// What is known of the machine. The good level is 0, a run's variance 1.
 struct Machine {
     jump: f64,
@@ -152,32 +170,42 @@ impl Machine {
 
     /// The action that tells most about the culprit for its cost.
     fn best(&self, belief: &impl Belief, live: &Live) -> Option<Action> {
-        let mut best: Option<(f64, Action)> = None;
-        let mut weigh = |bad: f64, variance: f64, cost: f64, action: Action| {
-            let worth = Table::get().information(bad, self.jump.abs() / variance.sqrt()) / cost.max(1e-9);
-            if worth > 0.0 && best.is_none_or(|(most, _)| worth > most) {
-                best = Some((worth, action));
-            }
-        };
+        let mut best = Best::default();
         for site in belief.measured().into_iter().filter(|site| (SURE..1.0 - SURE).contains(&site.bad)) {
             for &runs in self.runs() {
-                weigh(site.bad, self.variance(1, runs), self.boot_cost(runs), Action::Boot(site.node));
+                let worth = self.worth(site.bad, self.variance(1, runs), self.boot_cost(runs));
+                best.weigh(worth, Action::Boot(site.node));
             }
             if self.more_runs && site.node == live.node {
-                weigh(site.bad, self.next_run(live.runs), self.costs.run, Action::Run);
+                let worth = self.worth(site.bad, self.next_run(live.runs), self.costs.run);
+                best.weigh(worth, Action::Run);
             }
         }
-        for site in belief.sites() {
-            for boots in LOOK_AHEAD {
-                let cost = self.costs.build + f64::from(boots) * self.boot_cost(1);
-                weigh(site.bad, self.variance(boots, 1), cost, Action::Build(site));
-            }
-            for &runs in self.runs() {
-                let cost = self.costs.build + self.boot_cost(runs);
-                weigh(site.bad, self.variance(1, runs), cost, Action::Build(site));
+        // No commit tells more than one that is as likely bad as good, and on a large graph the sites take most time.
+        if self.worth_of_build(0.5) > best.worth {
+            for site in belief.sites() {
+                best.weigh(self.worth_of_build(site.bad), Action::Build(site));
             }
         }
-        best.map(|(_, action)| action)
+        best.action
+    }
+
+    /// Bits about the culprit a minute, for a measurement of a commit that is bad with this probability.
+    fn worth(&self, bad: f64, variance: f64, cost: f64) -> f64 {
+        Table::get().information(bad, self.jump.abs() / variance.sqrt()) / cost.max(LEAST_COST)
+    }
+
+    /// The same for a new commit, followed by as many boots, or runs of one boot, as are best.
+    fn worth_of_build(&self, bad: f64) -> f64 {
+        let boots = LOOK_AHEAD.iter().map(|&boots| {
+            let cost = self.costs.build + f64::from(boots) * self.boot_cost(1);
+            self.worth(bad, self.variance(boots, 1), cost)
+        });
+        let runs = self
+            .runs()
+            .iter()
+            .map(|&runs| self.worth(bad, self.variance(1, runs), self.costs.build + self.boot_cost(runs)));
+        boots.chain(runs).fold(0.0, f64::max)
     }
 
     /// Runs of one boot that are weighed.

@@ -2,7 +2,6 @@
 
 use super::super::{Found, Kind, Lab, World};
 use super::{END_BOOTS, ends, middle};
-use statrs::function::beta::ln_beta;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Probability of one commit at which the search ends.
@@ -20,6 +19,9 @@ const INSIDE: usize = 16;
 /// Length up to which a stretch is short.
 const SHORT: usize = 12;
 
+/// A stretch less probable than this is not looked into: its commits tell what its ends tell.
+const NEGLIGIBLE: f64 = 1e-7;
+
 /// Expected entropies nearer than this, relatively, are a tie: then the commit nearest to the middle of the range.
 const TIE: f64 = 1e-12;
 
@@ -32,7 +34,7 @@ pub fn search(world: &World) -> Found {
     let (good, bad) = ends(world, &mut lab, END_BOOTS);
     let (middle, higher) = middle(&good, &bad);
     let tip = world.graph().tip();
-    let mut counts = Counts { tip, seen: BTreeMap::new(), dead: BTreeSet::new() };
+    let mut counts = Counts { tip, seen: BTreeMap::new(), dead: BTreeSet::new(), beta: LogBeta::new() };
     for (node, values) in [(0, good), (tip, bad)] {
         for value in values {
             counts.record(node, (value > middle) == higher);
@@ -73,8 +75,37 @@ fn named(lab: &Lab, counts: &Counts, stretch: &Stretch) -> Found {
 struct Counts {
     tip: usize,
     /// Slow and not slow.
-    seen: BTreeMap<usize, [f64; 2]>,
+    seen: BTreeMap<usize, [usize; 2]>,
     dead: BTreeSet<usize>,
+    beta: LogBeta,
+}
+
+/// Logarithm of the beta function at counts plus [`PRIOR`], from tables: it is asked for at every commit after every run.
+struct LogBeta {
+    /// `ln gamma(PRIOR + k)`, up to a constant.
+    one: Vec<f64>,
+    /// `ln gamma(2 PRIOR + k)`, up to a constant.
+    both: Vec<f64>,
+}
+
+impl LogBeta {
+    fn new() -> Self {
+        // By gamma(x + 1) = x gamma(x).
+        let table = |start: f64| {
+            let logs = (0..=MAX_RUNS).scan(0.0, |sum, k| {
+                let now = *sum;
+                *sum += (start + f64::from(k)).ln();
+                Some(now)
+            });
+            logs.collect()
+        };
+        Self { one: table(PRIOR), both: table(2.0 * PRIOR) }
+    }
+
+    /// Up to a constant.
+    fn of(&self, [slow, not]: [usize; 2]) -> f64 {
+        self.one[slow] + self.one[not] - self.both[slow + not]
+    }
 }
 
 /// Commits that split the measured ones alike if one of them is the culprit.
@@ -93,22 +124,20 @@ struct Stretch {
 
 impl Counts {
     fn record(&mut self, node: usize, slow: bool) {
-        self.seen.entry(node).or_default()[usize::from(!slow)] += 1.0;
+        self.seen.entry(node).or_default()[usize::from(!slow)] += 1;
     }
 
     fn stretches(&self) -> Vec<Stretch> {
-        let total = self.seen.values().fold([0.0; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
-        let mut before = [0.0; 2];
+        let total = self.seen.values().fold([0; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
+        let mut before = [0; 2];
         let mut first = 0;
         let mut stretches = Vec::new();
         let mut logs = Vec::new();
         for (&node, count) in &self.seen {
             let after = [total[0] - before[0], total[1] - before[1]];
             let dead = self.dead.range(first..=node).count();
-            logs.push(
-                ln_beta(PRIOR + after[0], PRIOR + after[1]) + ln_beta(PRIOR + before[0], PRIOR + before[1]),
-            );
-            let rate = |count: [f64; 2]| (PRIOR + count[0]) / (2.0 * PRIOR + count[0] + count[1]);
+            logs.push(self.beta.of(after) + self.beta.of(before));
+            let rate = |[slow, not]: [usize; 2]| (PRIOR + slow as f64) / (2.0 * PRIOR + (slow + not) as f64);
             stretches.push(Stretch {
                 first,
                 last: node,
@@ -133,7 +162,8 @@ impl Counts {
         let sums = Sums::of(stretches);
         let middle = self.tip / 2;
         let mut best: Option<(f64, usize)> = None;
-        for (at, stretch) in stretches.iter().enumerate() {
+        let likely = |stretch: &Stretch| stretch.live * stretch.each > NEGLIGIBLE;
+        for (at, stretch) in stretches.iter().enumerate().filter(|(_, stretch)| likely(stretch)) {
             for node in inside(stretch) {
                 if self.dead.contains(&node) {
                     continue;
