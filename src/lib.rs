@@ -20,9 +20,9 @@
 //! | module | owns |
 //! |---|---|
 //! | [`model`] | the field's words as types |
-//! | [`stats`] | Welch contrasts, Fieller intervals |
-//! | [`search`] | the graph of the range, what is known of it, the choice among its commits |
-//! | [`session`] | plan, events, state, phase, schedule, verdicts, conclusion: the heart |
+//! | [`stats`] | likelihood of boots over levels and noise, information, drift, contrasts and intervals |
+//! | [`search`] | the graph of the range, the posterior over its commits, the engine that chooses what to measure |
+//! | [`session`] | plan, events, state, planner, verdicts, conclusion: the heart |
 //! | [`sim`] | a simulated lab with the truth known: peers, an oracle, lower bounds; what a search would cost |
 //! | | *above: pure. Below: effects* |
 //! | [`journal`] | the append-only log: format, checksums, torn tail, lock |

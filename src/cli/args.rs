@@ -135,6 +135,9 @@ pub(super) struct Start {
     pub good: Option<String>,
     /// The commit after it [default: the profile's]
     pub bad: Option<String>,
+    /// Measure nothing: tell what the search is expected to cost and how likely it finds the culprit
+    #[arg(long)]
+    pub plan: bool,
     /// Leave the commits of this range out of the search; they stay suspects (repeatable)
     #[arg(long = "skip", value_name = "A..B")]
     pub skip: Vec<String>,
@@ -193,6 +196,10 @@ pub(super) struct Simulate {
     /// Share of commits that do not build
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub unbuildable: String,
+    /// Run the program's own search as sessions run: planner, driver, a journal in memory, on a virtual clock; the same
+    /// answers, some times slower
+    #[arg(long)]
+    pub driver: bool,
     /// Nothing changes; --effect is what is believed
     #[arg(long, conflicts_with = "second_culprit")]
     pub no_change: bool,
@@ -238,6 +245,9 @@ pub(super) struct Options {
     /// Smallest change worth finding ("2%")
     #[arg(long, value_name = "SIZE")]
     pub minimum_effect: Option<String>,
+    /// The change that was reported ("12.4%"): the endpoints must show at least half of it, and less is measured to find it
+    #[arg(long, value_name = "SIZE")]
+    pub expect: Option<String>,
     /// Probability asked of an answer ("0.99")
     #[arg(long, value_name = "P")]
     pub confidence: Option<String>,
@@ -277,6 +287,7 @@ impl Options {
             metric: self.metric.clone(),
             direction: self.direction.clone(),
             minimum_effect: self.minimum_effect.clone(),
+            expected_effect: self.expect.clone(),
             confidence: self.confidence.clone(),
             find: self.find.clone(),
             budget: self.budget.clone(),

@@ -1,6 +1,7 @@
 //! `simulate`: what a search would find, and cost, in a lab like the user's.
 
 mod lab;
+mod session;
 mod show;
 
 use super::args::{Format, Simulate};
@@ -32,7 +33,7 @@ struct Findings {
 /// `simulate`.
 pub(super) fn run(wanted: &Simulate) -> Result<u8, CliError> {
     let setting = Setting::read(wanted).map_err(CliError::Usage)?;
-    let findings = simulate(&setting);
+    let findings = simulate(&setting)?;
     print(&match wanted.format {
         Format::Text => show::text(&setting, &findings),
         Format::Json => show::json(&findings),
@@ -40,7 +41,7 @@ pub(super) fn run(wanted: &Simulate) -> Result<u8, CliError> {
     Ok(exit::DONE)
 }
 
-fn simulate(setting: &Setting) -> Findings {
+fn simulate(setting: &Setting) -> Result<Findings, CliError> {
     let mut strategies = setting.strategies.clone();
     let with_oracle = !setting.no_change();
     if with_oracle && !strategies.contains(&Strategy::Oracle) {
@@ -51,13 +52,19 @@ fn simulate(setting: &Setting) -> Findings {
         let seed = setting.seed.wrapping_mul(SEED_STRIDE).wrapping_add(at);
         let world = World::instance(&setting.graph, setting.change, setting.noise, seed);
         let judged = |strategy: &Strategy| {
-            let found = search(*strategy, &world, &setting.costs);
+            let found = match (strategy, setting.driver) {
+                (Strategy::Posterior, true) => {
+                    session::search(world.clone(), &setting.costs, setting.run_noise.0)?
+                }
+                _ => search(*strategy, &world, &setting.costs),
+            };
             // The oracle is a measure for the others: it has no budget, unless it is asked for itself.
             let budget = setting.budget.filter(|_| setting.strategies.contains(strategy));
-            Outcome::of(&world, &found, &setting.costs, budget)
+            Ok(Outcome::of(&world, &found, &setting.costs, budget))
         };
-        strategies.iter().map(judged).collect::<Vec<_>>()
+        strategies.iter().map(judged).collect::<Result<Vec<_>, CliError>>()
     });
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, CliError>>()?;
     let mut lines: Vec<Line> =
         strategies.iter().map(|&strategy| Line { strategy, tally: Tally::default() }).collect();
     for outcome in &outcomes {
@@ -66,7 +73,7 @@ fn simulate(setting: &Setting) -> Findings {
     let oracle = lines.iter().find(|line| line.strategy == Strategy::Oracle && with_oracle);
     let oracle = oracle.map(|line| line.tally.minutes.iter().sum::<f64>() / setting.searches as f64);
     lines.truncate(setting.strategies.len());
-    Findings { lines, oracle, bound: bound(setting) }
+    Ok(Findings { lines, oracle, bound: bound(setting) })
 }
 
 fn bound(setting: &Setting) -> Option<f64> {

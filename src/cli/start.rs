@@ -1,5 +1,7 @@
 //! `start` and `revert-test`: from arguments to a plan.
 
+mod preview;
+
 use super::args::{Options, Place, RevertTest, Start};
 use super::{CliError, is_plain, root, work};
 use crate::driver::{self, DriverError, StateRoot, SystemClock, range_digest};
@@ -21,8 +23,11 @@ pub(super) fn bisect(place: &Place, start: Start) -> Result<u8, CliError> {
     let good = history.resolve(loaded.good.as_deref().ok_or_else(|| missing("start", "GOOD"))?)?;
     let bad = history.resolve(loaded.bad.as_deref().ok_or_else(|| missing("start", "BAD"))?)?;
     let root = root(place)?;
-    let name = session_name(&root, start.options.session.as_deref(), &format!("{}..{}", good.rev, bad.rev))?;
     let range = history.range(&good.commit, &bad.commit, &loaded.paths)?;
+    if start.plan {
+        return preview::print(&loaded.recipe, &range.dag, start.options.seed);
+    }
+    let name = session_name(&root, start.options.session.as_deref(), &format!("{}..{}", good.rev, bad.rev))?;
     let good_is_ancestor = range.merge_bases.contains(&good.commit) || range.merge_bases.is_empty();
     let plan = Plan {
         merge_bases: if good_is_ancestor { Vec::new() } else { range.merge_bases },

@@ -19,7 +19,7 @@ use crate::journal::{Journal, JournalError, Record, Storage};
 use crate::model::{BootNo, BootResult, CommitId, InfraFailure, InfraKind, RunResult, StepId, SutId};
 use crate::report::Reporter;
 use crate::search::Dag;
-use crate::session::{Action, Event, State, StateError, next_action};
+use crate::session::{Action, Event, Planner, State, StateError, next_action};
 use effects::{Done, Effects};
 use std::path::PathBuf;
 use thiserror::Error;
@@ -143,12 +143,14 @@ impl<S: Storage> Driver<S> {
     pub async fn run(&mut self, lab: Lab, mut stop: Receiver<Stop>) -> Result<End, DriverError> {
         let mut effects = Effects::new(lab, self.dir.clone());
         let mut stopping = false;
+        let mut planner = Planner::of(&self.dag, &self.state);
         loop {
             if stopping && effects.is_idle() {
                 self.end_live_boots(&mut effects).await?;
                 return Ok(End::Interrupted);
             }
-            let action = if stopping { Action::Wait } else { next_action(&self.dag, &self.state) };
+            let action =
+                if stopping { Action::Wait } else { next_action(&mut planner, &self.dag, &self.state) };
             tracing::debug!(?action, "next");
             match action {
                 Action::Done => return Ok(End::Done),
@@ -166,8 +168,8 @@ impl<S: Storage> Driver<S> {
                     },
                 },
                 Action::Build { commit } => self.start_build(&mut effects, commit)?,
-                Action::Boot { commit, stage, slot, sut } => {
-                    self.start_boot(&mut effects, commit, (stage, slot), sut)?;
+                Action::Boot { commit, stage, slot, runs, sut } => {
+                    self.start_boot(&mut effects, commit, (stage, slot, runs), sut)?;
                 }
                 Action::Run { boot, repetition } => self.start_run(&mut effects, boot, repetition)?,
                 Action::EndBoot { boot } => self.end_boot(&mut effects, boot).await?,
@@ -190,12 +192,12 @@ impl<S: Storage> Driver<S> {
         &mut self,
         effects: &mut Effects,
         commit: CommitId,
-        (stage, slot): (u32, u32),
+        (stage, slot, runs): (u32, u32, u32),
         sut: SutId,
     ) -> Result<(), DriverError> {
         let step = self.next_step();
         let boot = BootNo(self.state.boots.len() as u64 + 1);
-        self.record(&Event::BootStarted { step, boot, sut, commit: commit.clone(), stage, slot })?;
+        self.record(&Event::BootStarted { step, boot, sut, commit: commit.clone(), stage, slot, runs })?;
         effects.boot(&self.state, step, boot, sut, &commit)
     }
 
@@ -227,7 +229,7 @@ impl<S: Storage> Driver<S> {
                 Event::BootFinished { step, boot, result: self.admit_boot(result) }
             }
             Done::Run { step, boot, result } => {
-                Event::RunFinished { step, boot, result: admit(&self.state.plan.recipe.metric.name, result) }
+                Event::RunFinished { step, boot, result: admit(&self.state, boot, result) }
             }
         };
         self.record(&event).map(drop)
@@ -252,12 +254,38 @@ impl<S: Storage> Driver<S> {
     }
 }
 
+/// From here on a number is an unsigned 64-bit counter that ran below zero (sysbench issue 14 printed such rates).
+const WRAPPED: f64 = 9.2e18;
+
+/// A run this many times larger or smaller than the others of its kernel is a fault of the reading, not a measurement.
+const FAR: f64 = 10.0;
+
+/// Runs of a kernel from which its next one can be called impossible.
+const KNOWN_FROM: usize = 3;
+
+/// Whether a kernel that was measured several times cannot be this fast or slow.
+fn is_impossible(state: &State, boot: BootNo, value: f64) -> bool {
+    let Some(commit) = state.boot(boot).map(|b| &b.commit) else { return false };
+    let metric = &state.plan.recipe.metric.name;
+    let runs = state.boots.iter().filter(|b| b.commit == *commit).flat_map(|b| &b.runs);
+    let known: Vec<f64> = runs.filter_map(|run| run.metrics.get(metric)).copied().collect();
+    let usual = crate::search::median(&known);
+    known.len() >= KNOWN_FROM && (value > FAR * usual || value * FAR < usual)
+}
+
 /// Turns away what is not a measurement: the judged metric missing, not finite or not positive. Effects are judged on
 /// the logarithm, and a workload that did nothing in no time is a broken run, not a fast or slow one.
-fn admit(metric: &str, result: RunResult) -> RunResult {
+fn admit(state: &State, boot: BootNo, result: RunResult) -> RunResult {
+    let metric = &state.plan.recipe.metric.name;
     let RunResult::Measured { mut metrics } = result else { return result };
     let named: Vec<&str> = metrics.keys().map(String::as_str).collect();
     let reason = match metrics.get(metric) {
+        Some(value) if *value >= WRAPPED => {
+            format!("{metric} = {value} is what a counter shows that ran below zero")
+        }
+        Some(value) if is_impossible(state, boot, *value) => {
+            format!("{metric} = {value} is more than {FAR} times off what this kernel measured before")
+        }
         Some(value) if value.is_finite() && *value > 0.0 => {
             metrics.retain(|_, value| value.is_finite());
             return RunResult::Measured { metrics };

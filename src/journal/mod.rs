@@ -7,9 +7,11 @@
 //! journal, and the cut is recorded. Anything else is refused with its byte offset, and nothing is changed. Tested in tests/it/journal.rs.
 
 mod file;
+mod memory;
 mod record;
 
 pub use file::{FileStorage, Lock, Storage};
+pub use memory::MemoryStorage;
 pub use record::{FORMAT_VERSION, Record};
 
 use crate::session::Event;

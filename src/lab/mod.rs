@@ -9,6 +9,7 @@ pub mod command;
 pub mod kbuild;
 pub mod process;
 pub mod qemu;
+pub mod sim;
 
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, CommitId, RunResult, StepId};
 use async_trait::async_trait;

@@ -81,6 +81,23 @@ pub enum ConclusionKind {
     NotMeasurable,
 }
 
+/// One step that was found and confirmed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Culprit {
+    /// The kernel that shows the step.
+    pub commit: CommitId,
+    /// The commits that may have made it: that one, or more where some cannot be measured.
+    pub suspects: Vec<CommitId>,
+    /// The kernels before it, each measured.
+    pub parents: Vec<CommitId>,
+    /// Posterior probability that one of the suspects made it, in `[0, 1]`.
+    pub probability: f64,
+    /// Its effect against the parent it differs least from.
+    pub effect: Effect,
+    /// Share of the endpoint difference; negative for a step of the other sign.
+    pub explained: Option<Explained>,
+}
+
 /// The end of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conclusion {
@@ -94,10 +111,16 @@ pub struct Conclusion {
     pub confirmed: bool,
     /// Culprit against its parents; for a revert test the reverted kernel against bad.
     pub effect: Option<Effect>,
+    /// All kernels with the change against all without it, each side taken as one level; where one step was found.
+    #[serde(default)]
+    pub sides: Option<Effect>,
     /// Share of the endpoint difference that the culprit explains.
     pub explained: Option<Explained>,
     /// Share that the revert brought back.
     pub restored: Option<Restored>,
+    /// Every step that was found, in the order of the history; the first of the asked sign is `commit`.
+    #[serde(default)]
+    pub culprits: Vec<Culprit>,
     /// The commits that remain possible, for a set or a stop.
     pub suspects: Vec<Suspect>,
     /// Pairs (bad ancestor, good descendant) that contradict a single step.

@@ -10,7 +10,7 @@ mod outcome;
 mod units;
 mod verdict;
 
-pub use conclusion::{Check, Conclusion, ConclusionKind, Explained, Restored, Suspect};
+pub use conclusion::{Check, Conclusion, ConclusionKind, Culprit, Explained, Restored, Suspect};
 pub use id::{BootNo, CommitId, StepId, SutId};
 pub use outcome::{
     Artifact, BootRecord, BootResult, BuildResult, InfraFailure, InfraKind, RunResult, Untestable,

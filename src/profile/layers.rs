@@ -51,7 +51,7 @@ pub struct Setting {
 }
 
 /// Order in which settings are shown, by the first part of the key.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 20] = [
     "name",
     "description",
     "why",
@@ -60,12 +60,14 @@ const ORDER: [&str; 18] = [
     "paths",
     "find",
     "minimum_effect",
+    "expected_effect",
     "confidence",
     "budget",
     "variant",
     "suts",
     "metric",
     "judging",
+    "costs",
     "attempts",
     "deadlines",
     "build",
@@ -129,9 +131,10 @@ impl<'s> Layers<'s> {
 
     /// Lays the command line over the profile.
     pub fn command_line(&mut self, given: &Overrides) {
-        let flags: [(&str, &'static str, &Option<String>); 12] = [
+        let flags: [(&str, &'static str, &Option<String>); 13] = [
             ("find", "--find", &given.find),
             ("minimum_effect", "--minimum-effect", &given.minimum_effect),
+            ("expected_effect", "--expect", &given.expected_effect),
             ("confidence", "--confidence", &given.confidence),
             ("budget", "--budget", &given.budget),
             ("variant", "--variant", &given.variant),
@@ -175,10 +178,6 @@ impl<'s> Layers<'s> {
         if given.run.is_some() || given.boot.is_some() {
             if self.profile_says("machine.kind").is_some_and(|kind| kind != "command") {
                 self.dropped.push("machine.".to_owned());
-                if given.boot.is_none() {
-                    // Each run is a boot now; the profile's number was for boots that cost more than a run.
-                    self.put("judging.runs", flag, Plain::Argument("1".to_owned()));
-                }
             }
             self.put("machine.kind", flag, command());
         }

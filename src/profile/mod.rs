@@ -38,6 +38,8 @@ pub struct Overrides {
     pub direction: Option<String>,
     /// Smallest change worth finding (`--minimum-effect`).
     pub minimum_effect: Option<String>,
+    /// The change that was reported (`--expect`).
+    pub expected_effect: Option<String>,
     /// Probability asked of a conclusion (`--confidence`).
     pub confidence: Option<String>,
     /// What is looked for (`--find`).

@@ -7,7 +7,9 @@ use super::value::{
     Read, confidence, count, duration, filled, minimum_effect, one_of, show_duration, show_text, text, word,
 };
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
-use crate::session::{Attempts, BuilderSpec, Deadlines, Fixup, Judging, Kbuild, MachineSpec, Qemu, Recipe};
+use crate::session::{
+    Attempts, BuilderSpec, Costs, Deadlines, Fixup, Judging, Kbuild, MachineSpec, Qemu, Recipe,
+};
 use crate::workload::Parser;
 use std::ops::RangeInclusive;
 use std::path::{Component, Path};
@@ -51,17 +53,18 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
     let bad = l.optional("bad", filled, quoted);
     let paths = l.list("paths", &[]);
     let machine = machine(l);
-    let booted = !matches!(machine, MachineSpec::Command { boot: None, .. });
     let recipe = Recipe {
         profile: name,
         metric: metric(l),
         find: l.or("find", Find::Regression, word, |find| quoted(&find.to_string())),
+        expected_effect: expected(l),
         minimum_effect: l.or("minimum_effect", Relative(0.02), minimum_effect, |effect| effect.0.to_string()),
         confidence: l.or("confidence", 0.99, confidence, f64::to_string),
         budget_s: budget(l),
         variant: l.or("variant", "default".to_owned(), filled, quoted),
         suts: number(l, "suts", default_suts(&machine), 1..=MANY),
-        judging: judging(l, booted),
+        judging: judging(l),
+        costs: costs(l),
         attempts: Attempts {
             boot: number(l, "attempts.boot", 3, 1..=MANY),
             run: number(l, "attempts.run", 3, 1..=MANY),
@@ -121,15 +124,34 @@ fn direction_word(direction: Direction) -> &'static str {
     }
 }
 
-fn judging(l: &mut Layers, booted: bool) -> Judging {
-    let boots = number(l, "judging.boots", 5, MIN_BOOTS..=MANY);
+fn judging(l: &mut Layers) -> Judging {
     Judging {
-        boots,
-        max_boots: number(l, "judging.max_boots", boots.saturating_mul(3), MIN_BOOTS..=MANY),
-        runs: number(l, "judging.runs", if booted { 5 } else { 1 }, 1..=MANY),
+        boots: number(l, "judging.boots", 3, MIN_BOOTS..=MANY),
+        max_boots: number(l, "judging.max_boots", 0, 0..=MANY),
         warmup_runs: number(l, "judging.warmup_runs", 0, 0..=MANY),
-        confirm_boots: number(l, "judging.confirm_boots", boots, MIN_BOOTS..=MANY),
     }
+}
+
+fn expected(l: &mut Layers) -> Option<Relative> {
+    l.unset("expected_effect", "any, from the smallest worth finding on");
+    l.optional("expected_effect", minimum_effect, |effect| effect.0.to_string())
+}
+
+/// What is guessed until the session has seen some: it decides what is worth measuring first, and `start --plan`.
+fn costs(l: &mut Layers) -> Costs {
+    let guess = Costs::default();
+    let mut seconds = |key: &str, default: f64| l.or(key, default as u64, duration, show_duration) as f64;
+    let (build_s, boot_s, run_s) = (
+        seconds("costs.build", guess.build_s),
+        seconds("costs.boot", guess.boot_s),
+        seconds("costs.run", guess.run_s),
+    );
+    let mut spread = |key: &str, default: f64| {
+        l.or(key, Relative(default), minimum_effect, |effect| effect.0.to_string()).0
+    };
+    let run_noise = spread("costs.run_noise", guess.run_noise);
+    let boot_noise = spread("costs.boot_noise", guess.boot_noise);
+    Costs { build_s, boot_s, run_s, run_noise, boot_noise }
 }
 
 fn default_suts(machine: &MachineSpec) -> u32 {
@@ -264,7 +286,7 @@ fn qemu(l: &mut Layers) -> Qemu {
 /// Values that are each right and do not fit together.
 fn contradictions(l: &mut Layers, recipe: &Recipe) {
     let judging = &recipe.judging;
-    if judging.max_boots < judging.boots {
+    if judging.max_boots != 0 && judging.max_boots < judging.boots {
         let message = format!("`judging.max_boots` is less than judging.boots ({})", judging.boots);
         l.contradiction("judging.max_boots", message, "raise it, or lower judging.boots");
     }
@@ -272,7 +294,7 @@ fn contradictions(l: &mut Layers, recipe: &Recipe) {
         kbuild_contradictions(l, kbuild);
     }
     match &recipe.machine {
-        MachineSpec::Command { boot, .. } => command_contradictions(l, recipe, boot.is_some()),
+        MachineSpec::Command { .. } => command_contradictions(l, recipe),
         MachineSpec::Qemu(qemu) => qemu_contradictions(l, recipe, qemu),
     }
 }
@@ -314,15 +336,7 @@ fn kbuild_contradictions(l: &mut Layers, kbuild: &Kbuild) {
     }
 }
 
-fn command_contradictions(l: &mut Layers, recipe: &Recipe, boots: bool) {
-    if !boots && recipe.judging.runs != 1 {
-        let message = "`judging.runs` must be 1 without a boot command: each run counts as a boot".to_owned();
-        l.contradiction(
-            "judging.runs",
-            message,
-            "raise judging.boots instead, or give a boot command (--boot)",
-        );
-    }
+fn command_contradictions(l: &mut Layers, recipe: &Recipe) {
     if recipe.suts != 1 {
         let message = "`suts` must be 1 with commands: they are not told which machine to use".to_owned();
         l.contradiction("suts", message, "remove it");

@@ -113,7 +113,7 @@ fn each_value_is_that_of_the_highest_layer_and_knows_which() {
     let loaded = load_text(&text, &overrides).expect("loads");
     assert_eq!(loaded.recipe.profile, "mine");
     assert_eq!((loaded.recipe.confidence, loaded.recipe.variant.as_str()), (0.9, "NO_PLACE_LAG"));
-    assert_eq!((loaded.recipe.judging.boots, loaded.recipe.judging.max_boots), (4, 12));
+    assert_eq!((loaded.recipe.judging.boots, loaded.recipe.judging.max_boots), (4, 0));
     assert_eq!(loaded.recipe.budget_s, Some(5400));
     assert_eq!(loaded.paths, ["kernel/sched"]);
     assert!(origin(&loaded, "confidence").ends_with("mine.toml:1"));
@@ -147,7 +147,7 @@ fn a_command_given_by_flag_replaces_what_the_profile_has_of_another_kind() {
     let run = over(|o| o.run = some("./run.sh"));
     let loaded = load("qemu-hackbench", &run, &resolve).expect("loads");
     let MachineSpec::Command { boot: None, run } = &loaded.recipe.machine else { panic!("another machine") };
-    assert_eq!((run.as_str(), loaded.recipe.judging.runs, loaded.recipe.suts), ("./run.sh", 1, 1));
+    assert_eq!((run.as_str(), loaded.recipe.suts), ("./run.sh", 1));
     assert!(matches!(loaded.recipe.builder, BuilderSpec::Kbuild(_)), "what is built stays");
     let all = over(|o| {
         o.build = some("make");
@@ -156,7 +156,6 @@ fn a_command_given_by_flag_replaces_what_the_profile_has_of_another_kind() {
     });
     let loaded = load("qemu-hackbench", &all, &resolve).expect("loads");
     assert_eq!(loaded.recipe.builder, BuilderSpec::Command { command: "make".to_owned() });
-    assert_eq!(loaded.recipe.judging.runs, 3);
     assert_eq!(origin(&loaded, "machine.kind"), "command line");
     let text = format!("{WHOLE}boot = \"./boot.sh\"\n");
     let loaded = load_text(&text, &over(|o| o.run = some("./other.sh"))).expect("loads");
@@ -197,9 +196,9 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
     golden!(
         "unknown_keys",
         messages(&[
-            &format!("{WHOLE}[judging]\nboot = 5\nrunz = 3\nfrobnicate = 1\n"),
+            &format!("{WHOLE}[judging]\nboot = 5\nwarmup_run = 3\nfrobnicate = 1\n"),
             &format!("boots = 5\nmin_effect = \"2%\"\n{WHOLE}"),
-            &format!("{WHOLE}[jugding]\nboots = 5\nruns = 3\n"),
+            &format!("{WHOLE}[jugding]\nboots = 5\nwarmup_runs = 3\n"),
             &format!("judging = 5\n{WHOLE}"),
             &format!("{WHOLE}[find]\nminimum_effect = \"2%\"\n"),
             &format!("{WHOLE}cpus = 2\n[build]\ncommand = \"make\"\n"),
@@ -218,7 +217,7 @@ fn values_of_the_wrong_type_are_refused() {
         messages(&[
             &format!(
                 "find = true\nconfidence = [0.9]\nbudget = 12\npaths = \"kernel\"\nvariant = 1979-05-27\n{WHOLE}\n\
-                 [judging]\nboots = \"5\"\nruns = 1.5\n[build]\nkind = \"kbuild\"\ntargets = [\"bzImage\", 5, \"\"]\n\
+                 [judging]\nboots = \"5\"\nwarmup_runs = 1.5\n[build]\nkind = \"kbuild\"\ntargets = [\"bzImage\", 5, \"\"]\n\
                  fixups = \"x\"\nconfig = 5\n"
             ),
             "metric = \"nopm\"\n[machine]\nrun = \"x\"\n",
@@ -233,7 +232,7 @@ fn values_out_of_range_are_refused() {
         messages(&[
             &format!(
                 "name = \"a b\"\nfind = \"regresion\"\nminimum_effect = \"0%\"\nconfidence = 0.5\nbudget = \"12\"\n\
-                 suts = 0\n{WHOLE}[judging]\nboots = 1\nruns = 0\nwarmup_runs = -1\nconfirm_boots = 99999999999\n\
+                 suts = 0\n{WHOLE}[judging]\nboots = 1\nmax_boots = 99999999999\nwarmup_runs = -1\n\
                  [deadlines]\nbuild = \"0s\"\nboot = \"1.5s\"\nrun = \"-5m\"\n[attempts]\nboot = 0\n"
             ),
             &format!("minimum_effect = 10\nconfidence = 1\n{WHOLE}"),
@@ -256,7 +255,7 @@ fn what_contradicts_itself_is_refused() {
         "contradictions",
         messages(&[
             &format!("{WHOLE}[judging]\nboots = 5\nmax_boots = 4\n"),
-            &format!("suts = 2\n{WHOLE}[judging]\nruns = 3\n"),
+            &format!("suts = 2\n{WHOLE}"),
             &guest,
             &format!("{guest}boot = \"./boot.sh\"\n{kbuild}"),
             &format!("{guest}[build]\nkind = \"command\"\ncommand = \"make\"\n"),

@@ -2,10 +2,13 @@
 //!
 //! Keys are only added within a schema. Relative effects are fractions, positive = worse. Absent facts are `null`.
 
+use super::search::{GuardFacts, SearchFacts, facts as search_facts, guards, more_time};
 use crate::model::Sense;
-use crate::model::{Check, CommitId, ConclusionKind, Effect, Explained, Metric, Suspect, Verdict};
+use crate::model::{Check, CommitId, ConclusionKind, Culprit, Effect, Explained, Metric, Suspect, Verdict};
 use crate::search::{self, Dag};
-use crate::session::{CommitState, EndpointOutcome, Purpose, State, knowledge, outcome};
+use crate::session::{
+    CommitState, EndpointOutcome, Planner, Purpose, State, against_good, knowledge, outcome,
+};
 use serde::Serialize;
 
 /// Version of the JSON form.
@@ -46,6 +49,10 @@ pub struct Report {
     pub candidates: Vec<CandidateFacts>,
     /// Lines of development that may be left out as a whole.
     pub broken_stretches: Vec<StretchFacts>,
+    /// Where the search stands; absent before the endpoints are measured and in a revert test.
+    pub search: Option<SearchFacts>,
+    /// Guards on the data that acted.
+    pub guards: Vec<GuardFacts>,
     /// Verdicts that did not stand, with reasons.
     pub retracted: Vec<(CommitId, String)>,
     /// What it cost.
@@ -89,10 +96,14 @@ pub struct ConclusionFacts {
     pub confirmed: bool,
     /// Effect of the commit against its parent (revert test: reverted against bad).
     pub effect: Option<Effect>,
+    /// All kernels with the change against all without it, where one step was found.
+    pub sides: Option<Effect>,
     /// Share of the endpoint difference it explains.
     pub explained: Option<Explained>,
     /// Share that the revert brought back.
     pub restored: Option<Explained>,
+    /// Every step that was found, in the order of the history.
+    pub culprits: Vec<Culprit>,
     /// What remains possible.
     pub suspects: Vec<Suspect>,
     /// Pairs (bad ancestor, good descendant).
@@ -180,6 +191,7 @@ impl Report {
     /// Gathers the facts.
     pub fn of(dag: &Dag, state: &State) -> Self {
         let plan = &state.plan;
+        let mut planner = Planner::of(dag, state);
         let endpoint =
             |e: &crate::session::Endpoint| EndpointFacts { rev: e.rev.clone(), commit: e.commit.clone() };
         Self {
@@ -200,8 +212,10 @@ impl Report {
             endpoints: endpoints(state),
             conclusion: conclusion(dag, state),
             checks: checks(state),
-            candidates: candidates(dag, state),
+            candidates: candidates(dag, state, &planner),
             broken_stretches: broken_stretches(dag, state),
+            search: search_facts(dag, state, &mut planner),
+            guards: guards(state, &planner),
             retracted: state.retracted.clone(),
             spent: SpentFacts {
                 builds: state.spent.builds,
@@ -274,13 +288,18 @@ fn conclusion(dag: &Dag, state: &State) -> ConclusionFacts {
         probability: end.probability,
         confirmed: end.confirmed,
         effect: end.effect,
+        sides: end.sides,
         explained: end.explained,
         restored: end.restored,
+        culprits: end.culprits,
         suspects: end.suspects,
         not_monotonic: end.not_monotonic,
         outside_paths: end.outside_paths,
         reason: end.reason,
-        next_step: end.next_step,
+        next_step: match more_time(dag, state) {
+            Some(offer) => format!("{}; {offer}", end.next_step),
+            None => end.next_step,
+        },
         exit: end.exit,
     }
 }
@@ -299,13 +318,19 @@ pub(super) fn subject(dag: &Dag, state: &State, commit: &CommitId) -> Option<Str
     }
 }
 
-fn candidates(dag: &Dag, state: &State) -> Vec<CandidateFacts> {
+fn candidates(dag: &Dag, state: &State, planner: &Planner) -> Vec<CandidateFacts> {
     let mut known: Vec<_> = state.commits.iter().collect();
     known.sort_by_key(|(commit, _)| (dag.index(commit).unwrap_or(usize::MAX), (*commit).clone()));
-    known.into_iter().map(|(commit, known)| candidate(dag, state, commit, known)).collect()
+    known.into_iter().map(|(commit, known)| candidate(dag, state, planner, commit, known)).collect()
 }
 
-fn candidate(dag: &Dag, state: &State, commit: &CommitId, known: &CommitState) -> CandidateFacts {
+fn candidate(
+    dag: &Dag,
+    state: &State,
+    planner: &Planner,
+    commit: &CommitId,
+    known: &CommitState,
+) -> CandidateFacts {
     let plan = &state.plan;
     let metric = &plan.recipe.metric.name;
     let boot = |b: &crate::session::Boot| BootFacts {
@@ -329,11 +354,7 @@ fn candidate(dag: &Dag, state: &State, commit: &CommitId, known: &CommitState) -
         role,
         verdict: verdict(state, known),
         reason: known.untestable.as_ref().map(|u| format!("{}: {}", u.kind, u.reason)),
-        effect: match &known.verdict {
-            Some((_, evidence)) => Some(evidence.effect),
-            None if *commit == plan.bad.commit => state.endpoints.as_ref().map(|e| e.evidence.effect),
-            None => None,
-        },
+        effect: if *commit == plan.good.commit { None } else { against_good(state, planner, commit) },
         config_delta: match &known.build {
             crate::session::Build::Built(artifact) => artifact.config_delta.clone(),
             crate::session::Build::None | crate::session::Build::Started => Vec::new(),

@@ -3,7 +3,7 @@
 use crate::journal::Record;
 use crate::model::{BootNo, BootResult, BuildResult, CommitId, Effect, RunResult, StepId, Verdict};
 use crate::search::Dag;
-use crate::session::{EndpointOutcome, Event, Halt, State, knowledge};
+use crate::session::{EndpointOutcome, Event, Halt, Narrowing, State, knowledge};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -53,6 +53,9 @@ impl Teller {
             | Event::PathsDropped { .. }
             | Event::ConfirmationStarted { .. }
             | Event::ConfirmationFinished { .. }
+            | Event::ConfirmationAbandoned { .. }
+            | Event::Narrowed { .. }
+            | Event::Voided { .. }
             | Event::Halted { .. }
             | Event::Concluded { .. } => describe(event),
         }
@@ -93,6 +96,17 @@ fn describe(event: &Event) -> String {
             let words = sized(evidence.effect);
             format!("{}: {verdict}, {words} than good, {} boots", commit.short(), evidence.boots)
         }
+        Event::Narrowed { good, bad, why } => {
+            let from = good.as_ref().map_or("good", |g| g.short());
+            format!("the search goes on between {from} and {}: {}", bad.short(), narrowing_words(why))
+        }
+        Event::Voided { boots, reason } => {
+            let numbers: Vec<String> = boots.iter().map(ToString::to_string).collect();
+            format!("boots {} do not count: {reason}", numbers.join(", "))
+        }
+        Event::ConfirmationAbandoned { culprit, reason } => {
+            format!("{}: back to the search: {reason}", culprit.short())
+        }
         Event::VerdictRetracted { commit, reason } => {
             format!("{}: verdict retracted: {reason}", commit.short())
         }
@@ -118,6 +132,19 @@ fn describe(event: &Event) -> String {
         | Event::RunStarted { .. }
         | Event::RunFinished { .. }
         | Event::StepInterrupted { .. } => String::new(),
+    }
+}
+
+/// Why the search was narrowed.
+pub(super) fn narrowing_words(why: &Narrowing) -> String {
+    match why {
+        Narrowing::ThreeLevels { middle } => {
+            format!("there are three levels, {} is on the middle one", middle.short())
+        }
+        Narrowing::NotMonotonic { bad, good } => {
+            format!("{} is bad and its descendant {} good", bad.short(), good.short())
+        }
+        Narrowing::Rest => "a culprit explains only part of the difference".to_owned(),
     }
 }
 

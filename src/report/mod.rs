@@ -7,6 +7,7 @@
 mod facts;
 mod log;
 mod progress;
+mod search;
 mod text;
 
 pub use facts::{
@@ -15,6 +16,7 @@ pub use facts::{
 };
 pub use log::{git_log, people_log};
 pub use progress::{Lines, ProgressLine, say};
+pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
 pub use text::{status, text};
 
 use crate::journal::Record;

@@ -3,17 +3,20 @@
 
 use super::Reporter;
 use super::log::Teller;
+use super::search::{facts, outlook_words};
 use super::text::open_step;
 use crate::journal::Record;
 use crate::model::BootResult;
 use crate::search::Dag;
-use crate::session::{EndpointOutcome, Event, MachineSpec, Purpose, State, duration, knowledge};
+use crate::session::{EndpointOutcome, Event, MachineSpec, Outlook, Planner, Purpose, State};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Kernels still to be measured after the halving: culprit and parents, afresh.
-const CONFIRMATION_KERNELS: f64 = 2.0;
+/// Plays of the search for its forecast: most, fewest, and the time after which no more begins.
+const PLAYS: usize = 60;
+const FEWEST_PLAYS: usize = 5;
+const MOMENT: Duration = Duration::from_millis(700);
 
 /// Writes a line to standard error. Nobody may be there to read it: that must not stop a session.
 pub fn say(line: &str) {
@@ -24,15 +27,13 @@ pub fn say(line: &str) {
 #[derive(Debug, Default)]
 pub struct Lines {
     teller: Teller,
-    pace: Pace,
 }
 
 impl Reporter for Lines {
     fn on_event(&mut self, record: &Record, state: &State, dag: &Dag) {
         let words = self.teller.tell(&record.event);
-        self.pace.follow(record);
         if is_news(&record.event, state) {
-            say(&format!("{words}{}", self.pace.outlook(dag, state, &record.event)));
+            say(&format!("{words}{}", outlook(dag, state, &record.event)));
         }
     }
 }
@@ -42,7 +43,6 @@ impl Reporter for Lines {
 pub struct ProgressLine {
     bar: ProgressBar,
     teller: Teller,
-    pace: Pace,
 }
 
 impl ProgressLine {
@@ -52,7 +52,7 @@ impl ProgressLine {
         let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}");
         bar.set_style(style.expect("the template is a constant that parses"));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, teller: Teller::default(), pace: Pace::default() }
+        Self { bar, teller: Teller::default() }
     }
 }
 
@@ -65,12 +65,10 @@ impl Drop for ProgressLine {
 impl Reporter for ProgressLine {
     fn on_event(&mut self, record: &Record, state: &State, dag: &Dag) {
         let words = self.teller.tell(&record.event);
-        self.pace.follow(record);
         if is_news(&record.event, state) {
-            self.bar.println(format!("{words}{}", self.pace.outlook(dag, state, &record.event)));
+            self.bar.println(format!("{words}{}", outlook(dag, state, &record.event)));
         }
-        let mut parts: Vec<String> = state.open.values().map(|step| open_step(state, step)).collect();
-        parts.extend(self.pace.remaining(dag, state));
+        let parts: Vec<String> = state.open.values().map(|step| open_step(state, step)).collect();
         self.bar.set_message(parts.join("; "));
     }
 }
@@ -96,54 +94,74 @@ fn is_news(event: &Event, state: &State) -> bool {
         | Event::PathsDropped { .. }
         | Event::ConfirmationStarted { .. }
         | Event::ConfirmationFinished { .. }
+        | Event::ConfirmationAbandoned { .. }
+        | Event::Narrowed { .. }
+        | Event::Voided { .. }
         | Event::Halted { .. }
         | Event::Concluded { .. } => true,
     }
 }
 
-/// How long a kernel takes, from what this process saw: from one verdict to the next. The first build of all, which
-/// compiles everything, is before the first verdict and so does not count.
-#[derive(Debug, Default)]
-struct Pace {
-    last_verdict_ms: Option<i64>,
-    kernels: u32,
-    total_ms: i64,
+/// What is expected of the search that begins, by playing it: as many plays as fit into a moment, since an hour of the
+/// lab's waits for nobody.
+fn forecast(dag: &Dag, state: &State) -> Option<String> {
+    if state.plan.purpose != Purpose::Bisect || state.plan.candidates < 2 {
+        return None;
+    }
+    let planner = Planner::of(dag, state);
+    let began = Instant::now();
+    let go_on = |played: usize| played < PLAYS && (played < FEWEST_PLAYS || began.elapsed() < MOMENT);
+    let outlook = Outlook::of(planner.engine(), planner.costs(state), go_on);
+    let found = planner
+        .found_from(state)
+        .map_or_else(String::new, |least| format!("changes from {:.1} % on can be found; ", least * 100.0));
+    let expected = outlook_words(state, &outlook)?;
+    let budget = state.plan.recipe.budget_s.map_or_else(String::new, |allowed| {
+        let left = (allowed as f64 - state.spent.seconds).max(0.0);
+        format!("; an answer within the budget: {:.0} %", outlook.answered_within(left) * 100.0)
+    });
+    Some(format!("{found}{expected}{budget}"))
 }
 
-impl Pace {
-    fn follow(&mut self, record: &Record) {
-        let is_candidates = matches!(record.event, Event::Judged { .. });
-        if !is_candidates && !matches!(record.event, Event::EndpointsJudged { .. }) {
-            return;
-        }
-        if let Some(before) = self.last_verdict_ms.filter(|_| is_candidates) {
-            self.kernels += 1;
-            self.total_ms += record.at.saturating_sub(before).max(0);
-        }
-        self.last_verdict_ms = Some(record.at);
-    }
+/// After a verdict, what is believed; after the endpoints, what is to come.
+fn outlook(dag: &Dag, state: &State, event: &Event) -> String {
+    let words = match event {
+        Event::EndpointsJudged { outcome: EndpointOutcome::Change(_), .. } => forecast(dag, state),
+        Event::Judged { .. } | Event::ConfirmationFinished { confirmed: false, .. } => believed(dag, state),
+        Event::EndpointsJudged { .. }
+        | Event::ConfirmationFinished { .. }
+        | Event::Planned { .. }
+        | Event::Opened { .. }
+        | Event::TailCut { .. }
+        | Event::BuildStarted { .. }
+        | Event::BuildFinished { .. }
+        | Event::BootStarted { .. }
+        | Event::BootFinished { .. }
+        | Event::RunStarted { .. }
+        | Event::RunFinished { .. }
+        | Event::BootEnded { .. }
+        | Event::StepInterrupted { .. }
+        | Event::VerdictRetracted { .. }
+        | Event::PathsDropped { .. }
+        | Event::ConfirmationStarted { .. }
+        | Event::ConfirmationAbandoned { .. }
+        | Event::Narrowed { .. }
+        | Event::Voided { .. }
+        | Event::Halted { .. }
+        | Event::Concluded { .. } => None,
+    };
+    words.map_or_else(String::new, |words| format!("; {words}"))
+}
 
-    /// After a verdict: what is left.
-    fn outlook(&self, dag: &Dag, state: &State, event: &Event) -> String {
-        let is_verdict = matches!(event, Event::EndpointsJudged { .. } | Event::Judged { .. });
-        let left = self.remaining(dag, state).filter(|_| is_verdict);
-        left.map_or_else(String::new, |left| format!("; {left}"))
-    }
-
-    /// "13 commits left, about 6 kernels, 12 min"; the time once a candidate was measured.
-    fn remaining(&self, dag: &Dag, state: &State) -> Option<String> {
-        let searching = state.plan.purpose == Purpose::Bisect
-            && matches!(state.endpoints.as_ref().map(|e| e.outcome), Some(EndpointOutcome::Change(_)));
-        let left = knowledge(dag, state).remaining(dag).map_or(0, |r| r.count());
-        if !searching || left == 0 {
-            return None;
-        }
-        let kernels = (left as f64).log2().ceil() + CONFIRMATION_KERNELS;
-        let commits = if left == 1 { "commit" } else { "commits" };
-        let time = (self.kernels > 0).then(|| {
-            let each_s = self.total_ms as f64 / 1000.0 / f64::from(self.kernels);
-            format!(", {}", duration(kernels * each_s))
-        });
-        Some(format!("{left} {commits} left, about {kernels:.0} kernels{}", time.unwrap_or_default()))
-    }
+/// "4 of 30 commits hold 95 %, 724194001527 leads with 61 %".
+fn believed(dag: &Dag, state: &State) -> Option<String> {
+    let search = facts(dag, state, &mut Planner::of(dag, state))?;
+    let leader = search.leaders.first()?;
+    Some(format!(
+        "{} of {} commits hold 95 %, {} leads with {:.0} %",
+        search.credible,
+        state.plan.candidates,
+        leader.commit.short(),
+        leader.probability * 100.0
+    ))
 }

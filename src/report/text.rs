@@ -24,6 +24,10 @@ pub fn text(report: &Report) -> String {
     checks(&mut out, report);
     suspects(&mut out, report);
     stretches(&mut out, report);
+    guards(&mut out, report);
+    if report.conclusion.kind == ConclusionKind::Stopped {
+        search(&mut out, report);
+    }
     candidates(&mut out, report);
     line(&mut out, "spent", &expense(&report.spent));
     line(&mut out, "next", &report.conclusion.next_step);
@@ -65,6 +69,14 @@ fn conclusion(out: &mut String, report: &Report) {
         let against = if end.restored.is_some() { "against bad" } else { "against its parent" };
         let words = effect.words(report.metric.direction);
         line(out, "effect", &format!("{} {words}, {against}", report.metric.name));
+    }
+    if let Some(effect) = end.sides {
+        let words = effect.words(report.metric.direction);
+        line(
+            out,
+            "step",
+            &format!("{} {words}, all kernels with it against all without", report.metric.name),
+        );
     }
     if let Some(part) = end.explained {
         line(out, "explains", &format!("{part} of the endpoint difference"));
@@ -179,6 +191,32 @@ fn suspects(out: &mut String, report: &Report) {
     }
 }
 
+/// The guards that acted.
+fn guards(out: &mut String, report: &Report) {
+    for guard in &report.guards {
+        line(out, &guard.guard.replace('_', "-"), &guard.words);
+    }
+}
+
+/// Where the search stands: leaders, credible set, what is measured next and why.
+fn search(out: &mut String, report: &Report) {
+    let Some(search) = &report.search else { return };
+    for leader in &search.leaders {
+        let head =
+            format!("{:<14}{:>5.1} %  {} ", "likely", leader.probability * 100.0, leader.commit.short());
+        wrapped(out, &head, &leader.subject);
+    }
+    let words = format!(
+        "{} hold 95 %; {:.2} bits are open",
+        counted(search.credible as u64, "commit"),
+        search.entropy_bits
+    );
+    line(out, "credible", &words);
+    if let Some(next) = &search.next {
+        line(out, "measures", &format!("{} {}: {}", next.measure, next.commit.short(), next.why));
+    }
+}
+
 /// Offers to leave broken lines out of another search.
 fn stretches(out: &mut String, report: &Report) {
     for stretch in &report.broken_stretches {
@@ -242,11 +280,15 @@ pub fn status(dag: &Dag, state: &State) -> String {
         line(&mut out, "open step", &open_step(state, step));
     }
     if end.kind == ConclusionKind::Stopped && report.purpose == "bisect" {
-        line(&mut out, "left", &format!("{} of {}", end.suspects.len(), counted(report.range, "commit")));
+        line(&mut out, "range", &counted(report.range, "commit"));
     }
     if let Some(effect) = report.endpoints.effect {
         line(&mut out, "endpoints", &effect.words(report.metric.direction));
     }
+    if end.kind == ConclusionKind::Stopped {
+        search(&mut out, &report);
+    }
+    guards(&mut out, &report);
     line(&mut out, "spent", &expense(&report.spent));
     line(&mut out, "next", &end.next_step);
     out

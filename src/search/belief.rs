@@ -711,19 +711,20 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// Prior density of the change from the level of the row to that of the column: 90 % log-normal about the claim, 10 %
-/// wide and of either sign, nothing below 0.3 of the claim, so that "no change" can win with few boots.
+/// wide (Cauchy, so that a change far beyond the claim is still one) and of either sign, nothing below 0.3 of the claim, so
+/// that "no change" can win with few boots.
 fn prior_of_change(grid: &Grid, claim: f64) -> Vec<f64> {
-    /// Sd of the logarithm of the size; share of the wide part, its sd in claims; share of it beyond the gap of 0.3.
+    /// Sd of the logarithm of the size; share of the wide part, its scale in claims; share of it beyond the gap of 0.3.
     const SD: f64 = 0.5;
     const WIDE: (f64, f64) = (0.1, 2.0);
-    const BEYOND: f64 = 0.88;
+    const BEYOND: f64 = 0.905;
     const LEAST: f64 = 0.3;
     let root = std::f64::consts::TAU.sqrt();
     let density = |r: f64| {
         if r.abs() < LEAST {
             return 0.0;
         }
-        let wide = (-0.5 * (r / WIDE.1).powi(2)).exp() / (WIDE.1 * root) / BEYOND;
+        let wide = 1.0 / (std::f64::consts::PI * WIDE.1 * (1.0 + (r / WIDE.1).powi(2))) / BEYOND;
         let near = if r > 0.0 { (-0.5 * (r.ln() / SD).powi(2)).exp() / (r * SD * root) } else { 0.0 };
         ((1.0 - WIDE.0) * near + WIDE.0 * wide) / claim.abs()
     };

@@ -5,6 +5,10 @@
 //! recorded and come back through [`Engine::decide`]. Must not do: know of sessions, machines or files.
 //! Tested in tests/it/engine.rs and, by thousands of searches, through `simulate`.
 
+mod beside;
+
+pub use beside::Beside;
+
 use super::belief::{Belief, BootRuns, Scope};
 use super::graph::Graph;
 use super::steps;
@@ -356,6 +360,11 @@ impl Engine {
         }
     }
 
+    /// A commit that could not be measured may be again.
+    pub fn mended(&mut self, node: usize) {
+        self.untestable[node] = false;
+    }
+
     /// Replaces the prior weights (the path limits were dropped).
     pub fn set_prior(&mut self, prior: Vec<f64>) {
         self.prior = prior;
@@ -381,8 +390,11 @@ impl Engine {
                 self.belief.observe(node, boot, stage, &runs);
             }
         }
-        self.belief.begin();
-        self.belief.set_drift(self.drift.path.clone());
+        let (good, bad) = self.belief.end_boots();
+        if good > 0 && bad > 0 {
+            self.belief.begin();
+            self.belief.set_drift(self.drift.path.clone());
+        }
     }
 
     /// Looks for drift in all runs of the scope, and takes it out of them.
@@ -457,12 +469,21 @@ impl Engine {
         if is_spent && self.ending().is_none() {
             return Step::Decide(Decision::Over(Ending::Spent));
         }
+        // Where the boots of the ends were voided, they come first.
+        if self.belief.grid().is_none() && self.ending().is_none() {
+            return self.boot_of_ends(self.runs_per_boot(costs), Why::Gate);
+        }
         match self.mode {
             Mode::Gate => self.gate(costs),
             Mode::Search => self.search(costs, live),
             Mode::Confirm => self.confirm(costs),
             Mode::Over(_) => Step::Over,
         }
+    }
+
+    /// Posterior mass of the step that is being confirmed; 0 when none is.
+    pub fn edge_mass(&self) -> f64 {
+        self.confirming.as_ref().map_or(0.0, |going| self.mass_of_edge(going))
     }
 
     /// How it ended.
@@ -521,7 +542,8 @@ impl Engine {
         }
     }
 
-    fn runs_per_boot(&self, costs: Costs) -> u32 {
+    /// Runs of the next boot of a kernel that is not chosen by worth.
+    pub fn runs_per_boot(&self, costs: Costs) -> u32 {
         if self.belief.grid().is_none() {
             return if costs.make_runs_cheap() { 2 } else { 1 };
         }
@@ -586,8 +608,13 @@ impl Engine {
         {
             return Step::Decide(Decision::Confirm { tip, parents });
         }
+        // As sure as it can get, and there is no edge to confirm: what is before it cannot be measured.
+        if weights[leader] >= self.options.confidence && !self.can_split(leader) {
+            return self.over(Ending::Stuck);
+        }
         let may_build = |node: usize| self.may_build(node);
-        let open = Open { may_build: &may_build, testable: &self.testable };
+        let may_boot = |node: usize| !self.untestable[node];
+        let open = Open { may_build: &may_build, may_boot: &may_boot, testable: &self.testable };
         match worth::choose(&self.belief, &open, costs, live) {
             Some(choice) => Step::Measure { measure: choice.best.measure, stage: 0, why: Why::Worth(choice) },
             None => self.over(Ending::Stuck),
@@ -645,7 +672,11 @@ impl Engine {
                 if is_member[parent] || std::mem::replace(&mut seen[parent], true) {
                     continue;
                 }
-                if self.untestable[parent] && !self.all.contains_key(&parent) {
+                if self.untestable[parent] {
+                    // The last that could show that the step is not before it.
+                    if self.graph.is_boundary(parent) {
+                        return None;
+                    }
                     open.push(parent);
                 } else {
                     before.push(parent);
@@ -669,7 +700,7 @@ impl Engine {
         }
         let mut measured: Vec<usize> = self.belief.kernels().iter().map(|k| k.node).collect();
         measured.sort_unstable();
-        measured.into_iter().find(|&node| node >= last && is_good_tip(node))
+        measured.into_iter().find(|&node| node >= last && !self.untestable[node] && is_good_tip(node))
     }
 
     /// Every few boots: are there three levels, or a bad kernel inside a good one?
@@ -801,16 +832,28 @@ impl Engine {
         size.abs() >= self.options.minimum && size.abs() >= REST * sd
     }
 
-    /// What lies before and after a culprit in the whole range.
+    /// What lies between a culprit and those found before it, or the ends.
     fn rests(&self, found: &Found) -> Vec<Rest> {
         let mut rests = Vec::new();
+        let others = || self.found.iter().filter(|f| f.tip != found.tip);
         if let [parent] = found.parents[..]
             && !self.graph.is_boundary(parent)
         {
-            rests.extend(self.rest(self.good, parent, Scope { good: None, bad: parent }));
+            let inside = self.graph.ancestors(parent);
+            let before = others().map(|f| f.tip).filter(|&tip| inside[tip]).max();
+            let from = before.unwrap_or(self.good);
+            if from != parent {
+                rests.extend(self.rest(from, parent, Scope { good: before, bad: parent }));
+            }
         }
-        if found.tip != self.bad {
-            rests.extend(self.rest(found.tip, self.bad, Scope { good: Some(found.tip), bad: self.bad }));
+        let after = others().filter(|f| self.graph.reaches(found.tip, f.tip)).min_by_key(|f| f.tip);
+        let to = match after.map(|f| &f.parents[..]) {
+            None => Some(self.bad),
+            Some([parent]) => Some(*parent),
+            Some(_) => None,
+        };
+        if let Some(to) = to.filter(|&to| to != found.tip) {
+            rests.extend(self.rest(found.tip, to, Scope { good: Some(found.tip), bad: to }));
         }
         rests
     }
@@ -824,6 +867,19 @@ impl Engine {
         let variance = levels.scale * levels.scale * (1.0 / from.len() as f64 + 1.0 / to.len() as f64);
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
         Some(Rest { scope, size: mean(&to) - mean(&from), sd: (variance + 2.0 * levels.build).sqrt() })
+    }
+
+    /// Mean of each boot of a kernel in these stages, drift removed.
+    pub fn means(&self, node: usize, stages: std::ops::RangeInclusive<u32>) -> Vec<f64> {
+        let less = |r: &(f64, u32)| r.0 - self.drift.path.get(r.1 as usize).copied().unwrap_or(0.0);
+        let mean = |b: &BootRuns| b.runs.iter().map(less).sum::<f64>() / b.runs.len() as f64;
+        let boots = self.all.get(&node).map_or(&[][..], Vec::as_slice);
+        boots.iter().filter(|b| stages.contains(&b.stage)).map(mean).collect()
+    }
+
+    /// Nodes of all measured kernels, in no order that matters.
+    pub fn measured(&self) -> impl Iterator<Item = usize> + '_ {
+        self.all.keys().copied()
     }
 
     /// Mean of each boot of a kernel, drift removed.

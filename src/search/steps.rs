@@ -30,7 +30,7 @@ pub struct TwoSteps {
 pub fn two_steps(belief: &Belief) -> Option<TwoSteps> {
     let (classes, _) = belief.classes();
     let kernels = belief.kernels().len();
-    if !(4..=MOST_KERNELS).contains(&kernels) || classes.len() > MOST_CLASSES {
+    if !(3..=MOST_KERNELS).contains(&kernels) || classes.len() > MOST_CLASSES {
         return None;
     }
     let pairs = nested(belief);

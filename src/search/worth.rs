@@ -33,6 +33,9 @@ const GIVE_UP_AFTER: usize = 6;
 /// ... if no other commit has at least this chance of being measurable.
 const GIVE_UP_BELOW: f64 = 0.15;
 
+/// What tells less than this, in bits, is not worth being done.
+const LEAST_BITS: f64 = 1e-7;
+
 /// What things cost, in any one unit; all > 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
@@ -123,6 +126,8 @@ pub struct Choice {
 pub struct Open<'a> {
     /// Whether a node may be built.
     pub may_build: &'a dyn Fn(usize) -> bool,
+    /// Whether a built node may be booted again.
+    pub may_boot: &'a dyn Fn(usize) -> bool,
     /// Chances.
     pub testable: &'a Testable,
 }
@@ -178,6 +183,7 @@ pub fn choose(belief: &Belief, open: &Open, costs: Costs, live: Option<Live>) ->
     let runs = runs_per_boot(&levels, costs, several);
     let hypotheses = Hypotheses::of(belief);
     let mut all = boots(belief, &hypotheses, &levels, costs, runs);
+    all.retain(|v| (open.may_boot)(v.measure.node()));
     if several && let Some(live) = live.filter(|l| belief.kernel(l.node).is_some()) {
         all.push(another_run(belief, &hypotheses, &levels, costs, live));
     }
@@ -186,7 +192,7 @@ pub fn choose(belief: &Belief, open: &Open, costs: Costs, live: Option<Live>) ->
 }
 
 fn best_of(mut all: Vec<Valued>) -> Option<Choice> {
-    all.retain(|v| v.bits > 0.0);
+    all.retain(|v| v.bits > LEAST_BITS);
     let best = all.iter().copied().reduce(|a, b| if b.rate() > a.rate() { b } else { a })?;
     let others = all.iter().filter(|v| v.measure.node() != best.measure.node());
     let second = others.copied().reduce(|a, b| if b.rate() > a.rate() { b } else { a });

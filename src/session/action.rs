@@ -1,11 +1,9 @@
-//! The next action: a pure function of graph and state.
+//! The next action: a pure function of graph and state (the planner is kept up to date from them).
 
 use super::conclude::conclusion;
 use super::event::{Event, Halt};
-use super::judge;
-use super::phase::{Over, Phase, phase};
-use super::schedule::{self, Target};
-use super::state::{BootStatus, OpenStep, State};
+use super::planner::{Next, Planner, counted};
+use super::state::{Boot, BootStatus, Build, OpenStep, State};
 use crate::model::{BootNo, CommitId, InfraFailure, InfraKind, SutId};
 use crate::search::Dag;
 
@@ -27,6 +25,8 @@ pub enum Action {
         stage: u32,
         /// Slot.
         slot: u32,
+        /// Counted runs it is for.
+        runs: u32,
         /// Free machine to use.
         sut: SutId,
     },
@@ -48,36 +48,60 @@ pub enum Action {
     Done,
 }
 
-/// The next action. While steps are open it may name another one that can run beside them.
-pub fn next_action(dag: &Dag, state: &State) -> Action {
+/// The next action.
+pub fn next_action(planner: &mut Planner, dag: &Dag, state: &State) -> Action {
     let over = state.conclusion.is_some() || state.halted.is_some();
     let stop = if over { None } else { halt(state) };
-    let phase = phase(dag, state);
     // A reason to stop starts no further run either: what is up is ended.
-    let targets = if over || stop.is_some() { Vec::new() } else { schedule::targets(&phase, state) };
-    if let Some(action) = attend_boots(state, &targets) {
+    if let Some(action) = attend_boots(planner, state, over || stop.is_some()) {
         return action;
     }
     if over {
         return if state.open.is_empty() { Action::Done } else { Action::Wait };
     }
-    if let Some(event) = stop.or_else(|| decide(dag, state, &phase, &targets)) {
+    if let Some(event) = stop {
         return Action::Decide(event);
     }
-    start(state, &targets).unwrap_or_else(|| idle(state, &phase))
+    if !state.open.is_empty() {
+        return boot_beside(planner, state).unwrap_or(Action::Wait);
+    }
+    match planner.next(state, None) {
+        Next::Decide(event) => Action::Decide(event),
+        Next::Boot { commit, stage, runs } => boot(state, commit, stage, runs),
+        Next::Over => {
+            Action::Decide(Event::Concluded { conclusion: Box::new(conclusion(dag, state, planner)) })
+        }
+        Next::Run(boot) => {
+            let reason = format!(
+                "a run is asked for in boot {boot}, which is not up: a fault of the program, please report it"
+            );
+            Action::Decide(Event::Halted {
+                halt: Halt::Infra(InfraFailure { kind: InfraKind::Other, reason }),
+            })
+        }
+    }
 }
 
 /// Runs what is due in a boot that is up and idle, or ends it.
-fn attend_boots(state: &State, targets: &[Target]) -> Option<Action> {
+fn attend_boots(planner: &mut Planner, state: &State, stopping: bool) -> Option<Action> {
     let busy = |boot: BootNo| {
         state.open.values().any(|o| matches!(o, OpenStep::Boot(b) | OpenStep::Run(b, _) if *b == boot))
     };
     let boot = state.boots.iter().find(|b| b.status != BootStatus::Ended && !busy(b.boot))?;
-    if boot.status == BootStatus::Live && schedule::wants_run(state, boot, targets) {
+    if boot.status == BootStatus::Live && !stopping && wants_run(planner, state, boot) {
         let repetition = u32::try_from(boot.runs.len() + 1).unwrap_or(u32::MAX);
         return Some(Action::Run { boot: boot.boot, repetition });
     }
     Some(Action::EndBoot { boot: boot.boot })
+}
+
+/// Whether a live boot has runs to take: those it is for, and then as many as tell more than anything else.
+fn wants_run(planner: &mut Planner, state: &State, boot: &Boot) -> bool {
+    if state.commit(&boot.commit).is_some_and(|c| c.untestable.is_some()) {
+        return false;
+    }
+    counted(state, boot) < boot.wanted.max(1) as usize
+        || planner.next(state, Some(boot)) == Next::Run(boot.boot)
 }
 
 /// The reason to stop without an end, if there is one.
@@ -110,99 +134,38 @@ fn halt(state: &State) -> Option<Event> {
         .map(|_| Event::Halted { halt: Halt::Budget { spent_s: spent as u64 } })
 }
 
-/// A decision that the samples allow now.
-fn decide(dag: &Dag, state: &State, phase: &Phase, targets: &[Target]) -> Option<Event> {
-    let complete = schedule::is_complete(state, targets);
-    match phase {
-        Phase::Endpoints | Phase::Revert if complete => {
-            let (outcome, evidence) = judge::endpoints(state).ok()?;
-            Some(Event::EndpointsJudged { outcome, evidence })
-        }
-        Phase::MergeBases(_) | Phase::Candidate(_) | Phase::Parents { .. } => {
-            let full = |t: &&Target| schedule::is_complete(state, std::slice::from_ref(*t));
-            let target = targets.iter().find(full)?;
-            let (verdict, evidence) = judge::candidate(state, &target.commit).ok()?;
-            Some(Event::Judged { commit: target.commit.clone(), verdict, evidence })
-        }
-        Phase::Confirm { culprit, parents } => decide_confirmation(state, culprit, parents, complete),
-        Phase::DropPaths(commit) => Some(Event::PathsDropped { commit: commit.clone() }),
-        Phase::Over(over) => conclude(dag, state, over),
-        Phase::Endpoints | Phase::Revert => None,
-    }
-}
-
-fn decide_confirmation(
-    state: &State,
-    culprit: &CommitId,
-    parents: &[CommitId],
-    complete: bool,
-) -> Option<Event> {
-    let started = Event::ConfirmationStarted { culprit: culprit.clone(), parents: parents.to_vec() };
-    let Some(going) = state.confirmation.as_ref().filter(|c| c.culprit == *culprit) else {
-        return Some(started);
-    };
-    match &going.result {
-        None if complete => {
-            let (confirmed, evidence) = judge::confirmation(state, going).ok()?;
-            Some(Event::ConfirmationFinished { culprit: culprit.clone(), confirmed, evidence })
-        }
-        None => None,
-        Some((true, _)) => None,
-        // Refuted: what rests on the older boots alone does not stand. All boots together are judged again; where that
-        // gives the same verdicts, fresh boots must decide once more.
-        Some((false, evidence)) => {
-            let stands = |c: &&CommitId| {
-                !going.reconsidered.contains(*c)
-                    && state.commit(c).is_some_and(|known| known.verdict.is_some())
-            };
-            let all: Vec<&CommitId> = std::iter::once(culprit).chain(parents).collect();
-            match all.into_iter().filter(|c| !is_fixed(state, c)).find(stands) {
-                Some(commit) => Some(Event::VerdictRetracted {
-                    commit: commit.clone(),
-                    reason: format!(
-                        "between fresh boots of {} and its parent(s) {} changes by {}: not the change looked for",
-                        culprit.short(),
-                        state.plan.recipe.metric.name,
-                        evidence.effect.words(state.plan.recipe.metric.direction)
-                    ),
-                }),
-                None => Some(started),
-            }
-        }
-    }
-}
-
-/// The endpoints are judged by their own gate, not by a verdict.
-fn is_fixed(state: &State, commit: &CommitId) -> bool {
-    *commit == state.plan.good.commit || *commit == state.plan.bad.commit
-}
-
-/// The conclusion, once nothing else goes on.
-fn conclude(dag: &Dag, state: &State, over: &Over) -> Option<Event> {
-    state.open.is_empty().then(|| Event::Concluded { conclusion: Box::new(conclusion(dag, state, over)) })
-}
-
-/// Starts a build or a boot where there is room.
-fn start(state: &State, targets: &[Target]) -> Option<Action> {
+/// While boots are under way on other machines: one more of the same block, on a free one.
+fn boot_beside(planner: &mut Planner, state: &State) -> Option<Action> {
     let building = state.open.values().any(|o| matches!(o, OpenStep::Build(_)));
-    if let Some(commit) = schedule::next_build(state, targets) {
-        return (!building).then_some(Action::Build { commit });
-    }
-    if building {
+    let pending: Vec<&Boot> = state.boots.iter().filter(|b| b.status != BootStatus::Ended).collect();
+    if building || pending.is_empty() || pending.len() >= state.plan.recipe.suts as usize {
         return None;
     }
-    let taken = |sut: SutId| state.boots.iter().any(|b| b.sut == sut && b.status != BootStatus::Ended);
-    let sut = (0..state.plan.recipe.suts).map(SutId).find(|sut| !taken(*sut))?;
-    let (target, slot) = schedule::next_slot(state, targets)?;
-    Some(Action::Boot { commit: target.commit.clone(), stage: target.stage, slot, sut })
+    let (commit, stage, runs) = planner.beside(state, &pending)?;
+    if state.commit(&commit).is_some_and(|c| c.untestable.is_some()) {
+        return None;
+    }
+    match boot(state, commit, stage, runs) {
+        Action::Boot { commit, stage, slot, runs, .. } => {
+            let taken = |sut: SutId| pending.iter().any(|b| b.sut == sut);
+            let sut = (0..state.plan.recipe.suts).map(SutId).find(|sut| !taken(*sut))?;
+            Some(Action::Boot { commit, stage, slot, runs, sut })
+        }
+        Action::Decide(_)
+        | Action::Build { .. }
+        | Action::Run { .. }
+        | Action::EndBoot { .. }
+        | Action::Wait
+        | Action::Done => None,
+    }
 }
 
-/// Nothing can start: an open step must end first. Without one the samples cannot be judged, which is told.
-fn idle(state: &State, phase: &Phase) -> Action {
-    if !state.open.is_empty() {
-        return Action::Wait;
+/// Boots a kernel, once it is built.
+fn boot(state: &State, commit: CommitId, stage: u32, runs: u32) -> Action {
+    if !matches!(state.commit(&commit).map(|c| &c.build), Some(Build::Built(_))) {
+        return Action::Build { commit };
     }
-    let reason =
-        format!("nothing to do in {phase:?}, yet no conclusion: a fault of the program, please report it");
-    Action::Decide(Event::Halted { halt: Halt::Infra(InfraFailure { kind: InfraKind::Other, reason }) })
+    let earlier = state.boots.iter().filter(|b| b.commit == commit && b.stage == stage).count();
+    let slot = u32::try_from(earlier).unwrap_or(u32::MAX);
+    Action::Boot { commit, stage, slot, runs, sut: SutId(0) }
 }

@@ -2,43 +2,86 @@
 
 mod revert;
 
+use super::event::Narrowing;
 use super::event::{EndpointOutcome, Halt};
 use super::judge;
-use super::phase::{Over, knowledge};
+use super::known::knowledge;
 use super::plan::Purpose;
+use super::planner::Planner;
 use super::state::State;
 use crate::model::{
-    CommitId, Conclusion, ConclusionKind, Effect, Explained, Sense, Suspect, Untestable, Verdict,
+    CommitId, Conclusion, ConclusionKind, Culprit, Effect, Explained, Sense, Suspect, Untestable, Verdict,
 };
-use crate::search::{Dag, Known};
+use crate::search::{Dag, Ending, Known};
 
 /// The reason of a suspect that nothing is known of.
 pub const NOT_MEASURED: &str = "not measured";
 
-/// Builds the conclusion for a way of ending.
-pub(super) fn conclusion(dag: &Dag, state: &State, over: &Over) -> Conclusion {
-    match over {
-        Over::NoDifference => no_difference(state),
-        Over::OppositeSign => opposite_sign(state),
-        Over::MergeBaseChanged(base) => merge_base(state, base, true),
-        Over::MergeBaseUnknown(base) => merge_base(state, base, false),
-        Over::Culprit(culprit) => named(dag, state, culprit),
-        Over::Set(commits) => inseparable(dag, state, commits),
-        Over::Unconfirmed(commits) => unconfirmed(dag, state, commits),
-        Over::NotMonotonic => not_monotonic(dag, state),
-        Over::RevertUnmade => revert::unmade(state),
-        Over::RevertUntestable => revert::untestable(state),
-        Over::RevertMeasured => revert::measured(state),
+/// Suspects that a report lists: the likeliest, until together they hold this much.
+const CREDIBLE: f64 = 0.99;
+
+/// How many of them at most.
+const LISTED: usize = 1000;
+
+/// Builds the conclusion of a session in which nothing is left to measure.
+pub(super) fn conclusion(dag: &Dag, state: &State, planner: &mut Planner) -> Conclusion {
+    match (&state.plan.purpose, state.endpoints.as_ref().map(|e| e.outcome)) {
+        (Purpose::RevertTest { .. }, _) if state.reverted().is_none() => revert::unmade(state),
+        (Purpose::RevertTest { .. }, _) if is_reverted_untestable(state) => revert::untestable(state),
+        (_, Some(EndpointOutcome::NoDifference)) => no_difference(state),
+        (_, Some(EndpointOutcome::OppositeSign)) => opposite_sign(state),
+        (Purpose::RevertTest { .. }, _) => revert::measured(state, planner),
+        (Purpose::Bisect, _) => searched(dag, state, planner),
     }
 }
 
-/// Suspects that remain, each as likely as the others, with the reason why it is not excluded.
-pub fn suspects(dag: &Dag, state: &State) -> Vec<Suspect> {
-    let remaining = knowledge(dag, state).remaining(dag);
-    let commits = remaining.iter().flat_map(|r| r.iter()).map(|at| dag.nodes()[at].commit.clone());
-    listed(state, &commits.collect::<Vec<_>>())
+fn is_reverted_untestable(state: &State) -> bool {
+    state.reverted().and_then(|c| state.commit(c)).is_some_and(|c| c.untestable.is_some())
 }
 
+fn searched(dag: &Dag, state: &State, planner: &mut Planner) -> Conclusion {
+    let verdict = |base: &CommitId| state.commit(base).and_then(|c| c.verdict.as_ref()).map(|(v, _)| *v);
+    for base in &state.plan.merge_bases {
+        match verdict(base) {
+            Some(Verdict::Regressed) => return merge_base(state, base, true),
+            Some(Verdict::Undecided) => return merge_base(state, base, false),
+            Some(Verdict::Baseline) | None => {}
+        }
+    }
+    match planner.ending(state) {
+        Ending::Found => found(dag, state, planner),
+        // The endpoints do differ; it is the part that was looked at last that does not.
+        Ending::NoChange | Ending::NotReproduced if !state.narrowed.is_empty() => scattered(dag, state),
+        Ending::NoChange | Ending::NotReproduced => vanished(state, planner),
+        Ending::Opposite => opposite_sign(state),
+        Ending::Unconfirmed | Ending::Stuck | Ending::Spent if !pairs(dag, state).is_empty() => {
+            not_monotonic(dag, state)
+        }
+        Ending::Unconfirmed => unconfirmed(dag, state, planner),
+        Ending::Stuck | Ending::Spent => inseparable(dag, state, planner),
+    }
+}
+
+/// The commits that may still be the culprit, likeliest first, and why each is not excluded.
+pub fn suspects(state: &State, planner: &Planner) -> Vec<Suspect> {
+    let by_node = planner.engine().belief().by_node();
+    let mut likely: Vec<(usize, f64)> = by_node.into_iter().enumerate().filter(|(_, p)| *p > 0.0).collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut held = 0.0;
+    let mut out = Vec::new();
+    for (node, probability) in likely {
+        if held >= CREDIBLE || out.len() == LISTED {
+            break;
+        }
+        held += probability;
+        let commit = planner.commit(node).clone();
+        let reason = reason(state, &commit);
+        out.push(Suspect { commit, probability, reason });
+    }
+    out
+}
+
+/// These commits, each as likely as the others.
 fn listed(state: &State, commits: &[CommitId]) -> Vec<Suspect> {
     let probability = 1.0 / commits.len().max(1) as f64;
     let suspect =
@@ -66,8 +109,10 @@ fn bare(kind: ConclusionKind, exit: u8, reason: String, next_step: String) -> Co
         probability: None,
         confirmed: false,
         effect: None,
+        sides: None,
         explained: None,
         restored: None,
+        culprits: Vec::new(),
         suspects: Vec::new(),
         not_monotonic: Vec::new(),
         outside_paths: false,
@@ -104,7 +149,27 @@ fn no_difference(state: &State) -> Conclusion {
         )
     };
     let reason = format!("cannot reproduce the difference: {found}: {}", endpoint_words(state));
+    if let Some((expected, effect)) = smaller(state) {
+        let reason = format!(
+            "the difference is not the one reported: {:.1} % were expected; {}",
+            expected * 100.0,
+            endpoint_words(state)
+        );
+        let next = format!(
+            "check the load and the tunables against the report, or search for what is there: --expect {:.1}%",
+            effect.relative.abs() * 100.0
+        );
+        return bare(ConclusionKind::NoDifference, 4, reason, next);
+    }
     bare(ConclusionKind::NoDifference, 4, reason, next.to_owned())
+}
+
+/// The reported size and the measured effect, where there is a change that is far smaller than reported.
+fn smaller(state: &State) -> Option<(f64, Effect)> {
+    let expected = state.plan.recipe.expected_effect?.0.abs();
+    let effect = state.endpoints.as_ref()?.evidence.effect;
+    let is_there = effect.low > 0.0 || effect.high < 0.0;
+    (is_there && judge::is_far_smaller(state, effect)).then_some((expected, effect))
 }
 
 fn opposite_sign(state: &State) -> Conclusion {
@@ -130,46 +195,130 @@ fn merge_base(state: &State, base: &CommitId, changed: bool) -> Conclusion {
     bare(ConclusionKind::Stopped, 4, reason, next)
 }
 
-fn named(dag: &Dag, state: &State, culprit: &CommitId) -> Conclusion {
-    let confirmation = state.confirmation.as_ref();
-    let evidence = confirmation.and_then(|c| c.result.as_ref()).map(|(_, evidence)| evidence);
-    let explained = confirmation.and_then(|c| judge::explained(state, c));
-    let parents = confirmation.map_or(&[][..], |c| &c.parents);
-    if let Some(effect) = evidence.map(|e| e.effect)
-        && is_minor(state, effect)
-        && effect.low.abs().max(effect.high.abs()) < state.plan.recipe.minimum_effect.0
+/// The steps that were confirmed, in the order of the history.
+fn culprits(state: &State, planner: &Planner) -> Vec<Culprit> {
+    let found = planner.engine().found();
+    let mut all: Vec<(usize, Culprit)> = found
+        .iter()
+        .zip(&state.confirmed)
+        .filter_map(|(found, going)| {
+            let (_, evidence) = going.result.as_ref()?;
+            let (effect, explained) = judge::step(state, planner, going)?;
+            let culprit = Culprit {
+                commit: going.culprit.clone(),
+                suspects: planner.suspects(found),
+                parents: going.parents.clone(),
+                probability: 1.0 - evidence.p_error,
+                effect,
+                explained: explained.map(|s| Explained { share: s.value, low: s.low, high: s.high }),
+            };
+            Some((found.tip, culprit))
+        })
+        .collect();
+    all.sort_by_key(|(node, _)| *node);
+    all.into_iter().map(|(_, culprit)| culprit).collect()
+}
+
+fn found(dag: &Dag, state: &State, planner: &Planner) -> Conclusion {
+    let all = culprits(state, planner);
+    let sense = sense(state);
+    // The largest step of the sign that was looked for.
+    let towards = |c: &&Culprit| sense.sign() * c.effect.relative;
+    let Some(main) = all.iter().max_by(|a, b| towards(a).total_cmp(&towards(b))).cloned() else {
+        return inseparable(dag, state, planner);
+    };
+    let effect = main.effect;
+    // Steps that are each too small to be worth finding, and make little of the difference.
+    if is_minor(state, effect) && effect.low.abs().max(effect.high.abs()) < state.plan.recipe.minimum_effect.0
     {
-        return spread(dag, state, culprit, parents, effect);
+        return spread(dag, state, &main.commit, &main.parents, effect);
     }
-    let subject = subject(dag, culprit);
-    let sense = match state.endpoints.as_ref().map(|e| e.outcome) {
+    let mut conclusion = if main.suspects.len() > 1 {
+        set_of(state, &main)
+    } else {
+        bare(
+            ConclusionKind::Culprit,
+            0,
+            named(dag, state, &main, sense),
+            after_culprit(&main.commit, &main.parents),
+        )
+    };
+    conclusion.reason.push_str(&beside(dag, state, &main, &all));
+    if main.suspects.len() == 1 {
+        conclusion.commit = Some(main.commit.clone());
+    }
+    conclusion.probability = Some(main.probability);
+    conclusion.confirmed = true;
+    conclusion.effect = Some(effect);
+    conclusion.sides = judge::sides(state, planner).filter(|_| all.len() == 1);
+    conclusion.explained = main.explained;
+    conclusion.outside_paths = state.paths_dropped.is_some();
+    conclusion.not_monotonic = pairs(dag, state);
+    conclusion.culprits = all;
+    conclusion
+}
+
+fn sense(state: &State) -> Sense {
+    match state.endpoints.as_ref().map(|e| e.outcome) {
         Some(EndpointOutcome::Change(sense)) => sense,
         Some(EndpointOutcome::NoDifference | EndpointOutcome::OppositeSign | EndpointOutcome::Undecided)
         | None => Sense::Regression,
-    };
-    let outside = state.paths_dropped.is_some();
-    let mut reason = format!("{} (\"{subject}\") is the {sense}", culprit.short());
-    reason.push_str(&match parents.len() {
+    }
+}
+
+fn named(dag: &Dag, state: &State, main: &Culprit, sense: Sense) -> String {
+    let mut reason = format!("{} (\"{}\") is the {sense}", main.commit.short(), subject(dag, &main.commit));
+    reason.push_str(&match main.parents.len() {
         1 => "; its parent, measured, does not show it".to_owned(),
         n => format!("; it is a merge, and its {n} parents, each measured, do not show it"),
     });
-    if outside {
+    if state.paths_dropped.is_some() {
         reason.push_str("; it is outside the given paths");
     }
-    if let Some(part) = explained.filter(|e| e.high < 1.0) {
-        reason.push_str(&format!(
+    reason
+}
+
+/// What the main culprit leaves, and who made that.
+fn beside(dag: &Dag, state: &State, main: &Culprit, all: &[Culprit]) -> String {
+    let mut words = String::new();
+    if let Some(part) = main.explained.filter(|e| e.high < 1.0) {
+        words.push_str(&format!(
             "; it explains only part of the endpoint difference ({:.0} %)",
-            part.value * 100.0
+            part.share * 100.0
         ));
     }
-    let mut conclusion = bare(ConclusionKind::Culprit, 0, reason, after_culprit(culprit, parents));
-    conclusion.commit = Some(culprit.clone());
-    conclusion.probability = evidence.map(|e| 1.0 - e.p_error);
-    conclusion.confirmed = evidence.is_some();
-    conclusion.effect = evidence.map(|e| e.effect);
-    conclusion.explained = explained.map(|s| Explained { share: s.value, low: s.low, high: s.high });
-    conclusion.outside_paths = outside;
-    conclusion.not_monotonic = pairs(dag, state);
+    let metric = &state.plan.recipe.metric;
+    for other in all.iter().filter(|c| c.commit != main.commit) {
+        words.push_str(&format!(
+            "; {} (\"{}\") is another step: {} {}",
+            other.commit.short(),
+            subject(dag, &other.commit),
+            metric.name,
+            other.effect.words(metric.direction)
+        ));
+    }
+    words
+}
+
+/// A confirmed step that one of several commits made: the others between its kernels cannot be measured.
+fn set_of(state: &State, main: &Culprit) -> Conclusion {
+    let mut conclusion = set(state, &main.suspects, "what is left cannot be measured apart");
+    for suspect in &mut conclusion.suspects {
+        suspect.probability = main.probability / main.suspects.len() as f64;
+    }
+    conclusion
+}
+
+/// The endpoints differed at the gate, and with more boots they do not.
+fn vanished(state: &State, planner: &Planner) -> Conclusion {
+    let mut conclusion = no_difference(state);
+    let now = judge::against_good(state, planner, &state.plan.bad.commit);
+    let words = now.map_or_else(String::new, |e| e.words(state.plan.recipe.metric.direction));
+    conclusion.reason = format!(
+        "cannot reproduce the difference: the first boots of the endpoints showed one, and all boots together do not: {} \
+         changes by {words}",
+        state.plan.recipe.metric.name
+    );
     conclusion
 }
 
@@ -198,31 +347,20 @@ fn set(state: &State, commits: &[CommitId], why: &str) -> Conclusion {
     conclusion
 }
 
-/// The suspects cannot be measured apart. Where the whole set makes little of the difference, that is told.
-fn inseparable(dag: &Dag, state: &State, commits: &[CommitId]) -> Conclusion {
-    let mut conclusion = set(state, commits, "what is left cannot be measured apart");
-    let ends = state.endpoints.as_ref().map_or(0.0, |e| e.evidence.effect.relative);
-    let shown = |commit: &CommitId| match state.commit(commit).and_then(|known| known.verdict.as_ref()) {
-        Some((_, evidence)) => evidence.effect.relative / ends,
-        None if *commit == state.plan.bad.commit => 1.0,
-        None => 0.0,
-    };
-    let is_good = |commit: &CommitId| {
-        let verdict = state.commit(commit).and_then(|known| known.verdict.as_ref());
-        verdict.is_some_and(|(verdict, _)| *verdict == Verdict::Baseline)
-    };
-    let nodes = commits.iter().filter_map(|c| dag.index(c)).map(|at| &dag.nodes()[at]);
-    let parents = nodes.flat_map(|node| &node.parents).map(|&at| &dag.nodes()[at].commit);
-    let before = parents.filter(|c| is_good(c)).map(&shown).fold(0.0, f64::max);
-    let part = commits.last().map_or(1.0, shown) - before;
-    if part < 0.5 {
-        conclusion.reason.push_str(&format!(
-            "; all of them together make only about {:.0} % of the endpoint difference, which may be spread over more \
-             commits",
-            (part * 100.0).max(0.0)
-        ));
-    }
+/// The suspects cannot be measured apart.
+fn inseparable(dag: &Dag, state: &State, planner: &Planner) -> Conclusion {
+    let likely = suspects(state, planner);
+    let commits: Vec<CommitId> = ordered(dag, likely.iter().map(|s| s.commit.clone()).collect());
+    let mut conclusion = set(state, &commits, "what is left cannot be measured apart");
+    conclusion.probability = Some(likely.iter().map(|s| s.probability).sum::<f64>().min(1.0));
+    conclusion.suspects = likely;
     conclusion
+}
+
+/// In the order of the history.
+fn ordered(dag: &Dag, mut commits: Vec<CommitId>) -> Vec<CommitId> {
+    commits.sort_by_key(|c| dag.index(c));
+    commits
 }
 
 /// Whether the commit that the search led to makes so little of the change that others must make the rest: even the far
@@ -235,10 +373,11 @@ fn is_minor(state: &State, effect: Effect) -> bool {
 
 /// The search led to a commit that fresh boots do not show the change at. They may be too few; or they contradict the
 /// search, and then no verdict of it excludes anything.
-fn unconfirmed(dag: &Dag, state: &State, commits: &[CommitId]) -> Conclusion {
+fn unconfirmed(dag: &Dag, state: &State, planner: &Planner) -> Conclusion {
     let evidence = state.confirmation.as_ref().and_then(|c| c.result.as_ref()).map(|(_, evidence)| evidence);
-    let (Some(culprit), Some(evidence)) = (commits.first(), evidence) else {
-        return set(state, commits, "it could not be confirmed");
+    let culprit = state.confirmation.as_ref().map(|c| &c.culprit);
+    let (Some(culprit), Some(evidence)) = (culprit, evidence) else {
+        return inseparable(dag, state, planner);
     };
     let metric = &state.plan.recipe.metric;
     let found = format!(
@@ -250,11 +389,9 @@ fn unconfirmed(dag: &Dag, state: &State, commits: &[CommitId]) -> Conclusion {
         evidence.effect.words(metric.direction)
     );
     if !is_minor(state, evidence.effect) {
-        let mut conclusion = set(state, commits, "");
+        let mut conclusion = inseparable(dag, state, planner);
         conclusion.reason = format!("{found}: too noisy to tell");
-        conclusion.next_step =
-            "start again with more boots (judging.boots, judging.confirm_boots) or a steadier workload"
-                .to_owned();
+        conclusion.next_step = "start again with longer runs, or a steadier workload".to_owned();
         return conclusion;
     }
     let mut conclusion = set(state, &candidates(dag), "");
@@ -291,6 +428,25 @@ fn spread(dag: &Dag, state: &State, culprit: &CommitId, parents: &[CommitId], ef
     conclusion
 }
 
+/// Several levels, and no step among them that is worth finding.
+fn scattered(dag: &Dag, state: &State) -> Conclusion {
+    let mut conclusion = set(state, &candidates(dag), "");
+    conclusion.reason = format!(
+        "the difference is spread over several commits: the kernels between {} and {} lie on several levels, and no step \
+         between two of them is as large as the {:.1} % worth finding",
+        state.plan.good.rev,
+        state.plan.bad.rev,
+        state.plan.recipe.minimum_effect.0 * 100.0
+    );
+    let middle = state.narrowed.last().map_or(&state.plan.bad.commit, |(_, bad, _)| bad);
+    conclusion.next_step = format!(
+        "search the parts with a smaller --minimum-effect: sched-bisect start {} {}",
+        state.plan.good.rev,
+        middle.short()
+    );
+    conclusion
+}
+
 /// All commits of the range.
 fn candidates(dag: &Dag) -> Vec<CommitId> {
     dag.nodes().iter().filter(|node| !node.boundary).map(|node| node.commit.clone()).collect()
@@ -305,6 +461,13 @@ fn pairs(dag: &Dag, state: &State) -> Vec<(CommitId, CommitId)> {
     let knowledge = knowledge(dag, state);
     let mut pairs: Vec<_> =
         knowledge.contradictions(dag).into_iter().map(|(bad, good)| (id(bad), id(good))).collect();
+    for (_, _, why) in &state.narrowed {
+        if let Narrowing::NotMonotonic { bad, good } = why
+            && !pairs.contains(&(bad.clone(), good.clone()))
+        {
+            pairs.push((bad.clone(), good.clone()));
+        }
+    }
     // The graph has no edges among the boundary, whose commits are all ancestors of good.
     let boundary = dag.nodes().iter().zip(&knowledge.0).filter(|(node, _)| node.boundary);
     for (node, _) in boundary.filter(|(_, known)| **known == Known::Bad) {
@@ -352,7 +515,7 @@ pub fn outcome(dag: &Dag, state: &State) -> Conclusion {
     };
     let mut conclusion = bare(ConclusionKind::Stopped, exit, reason, next);
     if matches!(state.plan.purpose, Purpose::Bisect) {
-        conclusion.suspects = suspects(dag, state);
+        conclusion.suspects = suspects(state, &Planner::of(dag, state));
     }
     conclusion
 }

@@ -21,6 +21,26 @@ pub enum EndpointOutcome {
     Undecided,
 }
 
+/// Why the search goes on in a part of the range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "why")]
+pub enum Narrowing {
+    /// There are three levels: one step of the asked sign is kept, the other told.
+    ThreeLevels {
+        /// A commit on the middle level.
+        middle: CommitId,
+    },
+    /// A bad commit has a good descendant: the search goes on after the good one.
+    NotMonotonic {
+        /// The bad one.
+        bad: CommitId,
+        /// The good one.
+        good: CommitId,
+    },
+    /// A culprit explains only part of the difference: the rest is looked for.
+    Rest,
+}
+
 /// Why a session stops without an end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "why")]
@@ -81,8 +101,12 @@ pub enum Event {
         commit: CommitId,
         /// 0 in the search; n in the n-th confirmation, whose boots are fresh.
         stage: u32,
-        /// Which of the boots planned for this commit in this stage it fills, from 0.
+        /// Which of the boots of this commit in this stage it is, from 0.
         slot: u32,
+        /// Counted runs it is for; more may follow while it is up. 0 in journals of older versions, which had a fixed
+        /// number.
+        #[serde(default)]
+        runs: u32,
     },
     /// It is up, or not.
     BootFinished {
@@ -128,7 +152,7 @@ pub enum Event {
         /// Bad against good.
         evidence: Evidence,
     },
-    /// A candidate's verdict.
+    /// A measured kernel's verdict: what the posterior says of it by now.
     Judged {
         /// Candidate.
         commit: CommitId,
@@ -141,6 +165,22 @@ pub enum Event {
     VerdictRetracted {
         /// Candidate.
         commit: CommitId,
+        /// Why.
+        reason: String,
+    },
+    /// The search goes on in a part of the range.
+    Narrowed {
+        /// Last commit before it; absent: the good endpoint.
+        good: Option<CommitId>,
+        /// First commit after it.
+        bad: CommitId,
+        /// Why.
+        why: Narrowing,
+    },
+    /// Boots of a kernel do not count any more.
+    Voided {
+        /// They.
+        boots: Vec<BootNo>,
         /// Why.
         reason: String,
     },
@@ -165,6 +205,13 @@ pub enum Event {
         /// Culprit against the parent it differs least from, from the fresh boots alone; its `p_error` sums over the
         /// parents.
         evidence: Evidence,
+    },
+    /// The suspected culprit is not the likeliest any more, or a kernel of it cannot be measured: the search goes on.
+    ConfirmationAbandoned {
+        /// Suspected culprit.
+        culprit: CommitId,
+        /// Why.
+        reason: String,
     },
     /// The session stops without an end; `resume` goes on.
     Halted {

@@ -140,19 +140,38 @@ pub struct Qemu {
     pub parser: String,
 }
 
-/// How much is measured and when enough is enough.
+/// Bounds on what is measured. How many boots and runs a kernel gets within them is decided as the session goes. Plans of
+/// older versions hold fixed numbers of runs and of confirming boots beside these; they are read over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judging {
-    /// Boots of a kernel before its first verdict (>= 2 for any verdict).
+    /// Least boots of each endpoint before they are compared; >= 2.
     pub boots: u32,
-    /// Boots of a kernel after which an undecided one is left.
+    /// Most boots of each endpoint before they are compared for the last time; 0 = by a power analysis of their noise.
     pub max_boots: u32,
-    /// Counted runs in one boot.
-    pub runs: u32,
     /// Runs at the start of each boot that are recorded but not counted.
     pub warmup_runs: u32,
-    /// Fresh boots of culprit and each parent before it is named.
-    pub confirm_boots: u32,
+}
+
+/// What a build, a boot and a run are guessed to take, in seconds, until the session has seen some.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// A build.
+    pub build_s: f64,
+    /// A boot without its runs.
+    pub boot_s: f64,
+    /// A run.
+    pub run_s: f64,
+    /// Spread of the runs of one boot, as a fraction of the metric.
+    pub run_noise: f64,
+    /// Spread of the boots of one kernel, likewise.
+    pub boot_noise: f64,
+}
+
+impl Default for Costs {
+    /// A kernel built on a build host, a server's reboot, a database benchmark: what a lab's steps take.
+    fn default() -> Self {
+        Self { build_s: 1200.0, boot_s: 180.0, run_s: 600.0, run_noise: 0.02, boot_noise: 0.01 }
+    }
 }
 
 /// How often a step is tried.
@@ -188,6 +207,10 @@ pub struct Recipe {
     pub find: Find,
     /// Smallest change worth finding; > 0.
     pub minimum_effect: Relative,
+    /// The change that was reported, as a fraction of the metric (`0.124` = 12.4 %, either way); the endpoints must show
+    /// about that much. Absent: any change from the smallest on.
+    #[serde(default)]
+    pub expected_effect: Option<Relative>,
     /// Probability asked of a conclusion, in (0.5, 1).
     pub confidence: f64,
     /// Machine time allowed, in seconds; absent = no limit.
@@ -198,6 +221,9 @@ pub struct Recipe {
     pub suts: u32,
     /// Amounts.
     pub judging: Judging,
+    /// What things take.
+    #[serde(default)]
+    pub costs: Costs,
     /// Retries.
     pub attempts: Attempts,
     /// Deadlines.

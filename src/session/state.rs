@@ -1,6 +1,6 @@
 //! The fold of a session's events.
 
-use super::event::{EndpointOutcome, Event, Halt};
+use super::event::{EndpointOutcome, Event, Halt, Narrowing};
 use super::plan::{Plan, Purpose, Revert};
 use crate::model::{
     Artifact, BootNo, BootRecord, BootResult, BuildResult, CommitId, Conclusion, Evidence, InfraFailure,
@@ -87,6 +87,8 @@ pub struct Boot {
     pub stage: u32,
     /// Slot.
     pub slot: u32,
+    /// Counted runs it is for.
+    pub wanted: u32,
     /// Status.
     pub status: BootStatus,
     /// Identity, once it was up.
@@ -134,9 +136,46 @@ pub struct Confirmation {
     pub first_stage: u32,
     /// Result, once over.
     pub result: Option<(bool, Evidence)>,
-    /// Commits whose verdicts were retracted since it was refuted: once each, since with all boots together they may be
-    /// judged as before.
-    pub reconsidered: BTreeSet<CommitId>,
+}
+
+/// What the search rests on, in the order in which it came: it is folded by the planner.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    /// A run was measured, warm-up included.
+    Run {
+        /// Its boot.
+        boot: BootNo,
+        /// Its index in the boot, from 0.
+        index: usize,
+    },
+    /// A boot is over.
+    BootOver {
+        /// It.
+        boot: BootNo,
+    },
+    /// A commit cannot be measured.
+    Untestable {
+        /// It.
+        commit: CommitId,
+    },
+    /// An endpoint that could not be measured may be again: a new process took the session up.
+    Mended {
+        /// It.
+        commit: CommitId,
+    },
+    /// A decision was taken.
+    Decided(Box<Event>),
+}
+
+/// How long steps took, in seconds, oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Took {
+    /// Builds that made something.
+    pub builds: Vec<f64>,
+    /// Boots that came up.
+    pub boots: Vec<f64>,
+    /// Measured runs.
+    pub runs: Vec<f64>,
 }
 
 /// What was spent.
@@ -171,6 +210,16 @@ pub struct State {
     pub paths_dropped: Option<CommitId>,
     /// The newest confirmation.
     pub confirmation: Option<Confirmation>,
+    /// The confirmations that agreed, in order: the culprits.
+    pub confirmed: Vec<Confirmation>,
+    /// Parts of the range in which the search went on: last commit before (absent: good), first after, why.
+    pub narrowed: Vec<(Option<CommitId>, CommitId, Narrowing)>,
+    /// Boots that do not count any more, with reasons.
+    pub voided: Vec<(Vec<BootNo>, String)>,
+    /// What the search rests on.
+    pub facts: Vec<Fact>,
+    /// How long steps took.
+    pub took: Took,
     /// Verdicts that were retracted, with reasons.
     pub retracted: Vec<(CommitId, String)>,
     /// Infrastructure failures by machine (`None`: the builder), since it last taught something of a commit. That a
@@ -186,6 +235,7 @@ pub struct State {
     /// Seconds added to the budget at resumes.
     pub more_budget_s: u64,
     last_at_ms: Option<i64>,
+    began_ms: BTreeMap<StepId, i64>,
 }
 
 impl State {
@@ -200,6 +250,11 @@ impl State {
             endpoints: None,
             paths_dropped: None,
             confirmation: None,
+            confirmed: Vec::new(),
+            narrowed: Vec::new(),
+            voided: Vec::new(),
+            facts: Vec::new(),
+            took: Took::default(),
             retracted: Vec::new(),
             infra: BTreeMap::new(),
             halted: None,
@@ -207,6 +262,7 @@ impl State {
             spent: Spent::default(),
             more_budget_s: 0,
             last_at_ms: None,
+            began_ms: BTreeMap::new(),
         }
     }
 
@@ -240,7 +296,11 @@ impl State {
     /// the clock.
     pub fn apply(&mut self, at_ms: i64, event: &Event) -> Result<(), StateError> {
         self.tick(at_ms, event);
-        self.fold(event).map_err(|reason| StateError { event: abridged(event), reason })
+        self.fold(event).map_err(|reason| StateError { event: abridged(event), reason })?;
+        if is_decision(event) {
+            self.facts.push(Fact::Decided(Box::new(event.clone())));
+        }
+        Ok(())
     }
 
     /// Counts the time since the last event, unless nobody worked in it.
@@ -265,8 +325,8 @@ impl State {
             Event::TailCut { .. } => {}
             Event::BuildStarted { step, commit } => self.build_started(*step, commit)?,
             Event::BuildFinished { step, result } => self.build_finished(*step, result)?,
-            Event::BootStarted { step, boot, sut, commit, stage, slot } => {
-                self.boot_started(*step, *boot, *sut, commit, (*stage, *slot))?;
+            Event::BootStarted { step, boot, sut, commit, stage, slot, runs } => {
+                self.boot_started(*step, *boot, *sut, commit, (*stage, *slot, *runs))?;
             }
             Event::BootFinished { step, boot, result } => self.boot_finished(*step, *boot, result)?,
             Event::RunStarted { step, boot, repetition } => self.run_started(*step, *boot, *repetition)?,
@@ -289,9 +349,26 @@ impl State {
             Event::ConfirmationFinished { culprit, confirmed, evidence } => match &mut self.confirmation {
                 Some(going) if going.culprit == *culprit && going.result.is_none() => {
                     going.result = Some((*confirmed, evidence.clone()));
+                    if *confirmed {
+                        self.confirmed.push(going.clone());
+                    }
                 }
                 Some(_) | None => return Err(format!("no confirmation of {culprit} goes on")),
             },
+            Event::ConfirmationAbandoned { culprit, .. } => {
+                if self.confirmation.as_ref().is_none_or(|c| c.culprit != *culprit || c.result.is_some()) {
+                    return Err(format!("no confirmation of {culprit} goes on"));
+                }
+            }
+            Event::Narrowed { good, bad, why } => {
+                self.narrowed.push((good.clone(), bad.clone(), why.clone()));
+            }
+            Event::Voided { boots, reason } => {
+                if let Some(unknown) = boots.iter().find(|b| self.boot(**b).is_none()) {
+                    return Err(format!("boot {unknown} is not known"));
+                }
+                self.voided.push((boots.clone(), reason.clone()));
+            }
             Event::Halted { halt } => self.halted = Some(halt.clone()),
             Event::Concluded { conclusion } => self.conclusion = Some((**conclusion).clone()),
         }
@@ -305,7 +382,9 @@ impl State {
         self.more_budget_s = self.more_budget_s.saturating_add(more_budget_s);
         for commit in self.essential() {
             if let Some(known) = self.commits.get_mut(&commit) {
-                known.untestable = None;
+                if known.untestable.take().is_some() {
+                    self.facts.push(Fact::Mended { commit: commit.clone() });
+                }
                 known.failures.clear();
                 known.failures_in_all = 0;
             }
@@ -318,7 +397,14 @@ impl State {
         }
         self.last_step = step.0;
         self.open.insert(step, what);
+        self.began_ms.insert(step, self.last_at_ms.unwrap_or_default());
         Ok(())
+    }
+
+    /// Seconds since a step began. A clock that was set back counts nothing.
+    fn duration_of(&mut self, step: StepId) -> f64 {
+        let began = self.began_ms.remove(&step).or(self.last_at_ms).unwrap_or_default();
+        self.last_at_ms.unwrap_or_default().saturating_sub(began).max(0) as f64 / 1000.0
     }
 
     fn end(&mut self, step: StepId, expected: &OpenStep) -> Result<(), String> {
@@ -346,16 +432,21 @@ impl State {
             return Err(format!("step {step} is no open build"));
         };
         self.open.remove(&step);
-        let known = self.commits.entry(commit).or_default();
+        let took = self.duration_of(step);
+        let known = self.commits.entry(commit.clone()).or_default();
         known.build = Build::None;
         match result {
             BuildResult::Built { artifact } => {
                 known.build = Build::Built(artifact.clone());
-                self.spent.builds += u64::from(!artifact.cached);
+                if !artifact.cached {
+                    self.spent.builds += 1;
+                    self.took.builds.push(took);
+                }
                 self.infra.remove(&None);
             }
             BuildResult::Untestable(untestable) => {
                 known.untestable = Some(untestable.clone());
+                self.facts.push(Fact::Untestable { commit });
                 self.spent.builds += 1;
                 self.infra.remove(&None);
             }
@@ -370,7 +461,7 @@ impl State {
         boot: BootNo,
         sut: SutId,
         commit: &CommitId,
-        (stage, slot): (u32, u32),
+        (stage, slot, wanted): (u32, u32, u32),
     ) -> Result<(), String> {
         if boot.0 != self.boots.len() as u64 + 1 {
             return Err(format!("boot {boot} does not follow boot {}", self.boots.len()));
@@ -388,6 +479,7 @@ impl State {
             sut,
             stage,
             slot,
+            wanted,
             status: BootStatus::Starting,
             record: None,
             runs: Vec::new(),
@@ -404,6 +496,10 @@ impl State {
             return Err(format!("boot id {} was seen before", record.boot_id));
         }
         self.end(step, &OpenStep::Boot(boot))?;
+        let took = self.duration_of(step);
+        if matches!(result, BootResult::Booted(_)) {
+            self.took.boots.push(took);
+        }
         let entry = self.boot_mut(boot)?;
         let machine = Some(entry.sut);
         match result {
@@ -453,6 +549,11 @@ impl State {
         let repetition = self.boot(boot).map_or(0, |b| b.runs.len() + 1);
         let repetition = u32::try_from(repetition).unwrap_or(u32::MAX);
         self.end(step, &OpenStep::Run(boot, repetition))?;
+        let took = self.duration_of(step);
+        if let RunResult::Measured { .. } = result {
+            self.took.runs.push(took);
+            self.facts.push(Fact::Run { boot, index: repetition as usize - 1 });
+        }
         let attempts = self.plan.recipe.attempts.run;
         let entry = self.boot_mut(boot)?;
         let (commit, machine) = (entry.commit.clone(), Some(entry.sut));
@@ -517,6 +618,7 @@ impl State {
         let declared = untestable.kind == UntestableKind::Declared;
         if declared || known.failures.len() >= attempts || known.failures_in_all >= FLAKY_FACTOR * attempts {
             known.untestable = Some(untestable.clone());
+            self.facts.push(Fact::Untestable { commit: commit.clone() });
         }
     }
 
@@ -529,6 +631,7 @@ impl State {
             return Err(format!("boot {boot} has ended before"));
         }
         entry.status = BootStatus::Ended;
+        self.facts.push(Fact::BootOver { boot });
         Ok(())
     }
 
@@ -548,9 +651,6 @@ impl State {
             Some(known) if known.verdict.is_some() => {
                 known.verdict = None;
                 self.retracted.push((commit.clone(), reason.to_owned()));
-                if let Some(refuted) = self.confirmation.as_mut().filter(|c| c.result.is_some()) {
-                    refuted.reconsidered.insert(commit.clone());
-                }
                 Ok(())
             }
             Some(_) | None => Err(format!("{commit} has no verdict")),
@@ -559,7 +659,11 @@ impl State {
 
     fn confirmation_started(&mut self, culprit: &CommitId, parents: &[CommitId]) {
         let stage = self.confirmation.as_ref().map_or(0, |c| c.stage) + 1;
-        let same = self.confirmation.as_ref().filter(|c| c.culprit == *culprit);
+        // One that was left goes on with more boots; one that was refuted begins anew.
+        let same = self
+            .confirmation
+            .as_ref()
+            .filter(|c| c.culprit == *culprit && c.parents == parents && c.result.is_none());
         let first_stage = same.map_or(stage, |c| c.first_stage);
         self.confirmation = Some(Confirmation {
             culprit: culprit.clone(),
@@ -567,7 +671,6 @@ impl State {
             stage,
             first_stage,
             result: None,
-            reconsidered: BTreeSet::new(),
         });
     }
 
@@ -576,6 +679,34 @@ impl State {
         let at = usize::try_from(boot.0).ok().and_then(|n| n.checked_sub(1));
         at.and_then(|at| self.boots.get_mut(at))
             .ok_or(format!("boot {boot} is not known (there are {known})"))
+    }
+}
+
+/// What the planner folds beside measurements.
+fn is_decision(event: &Event) -> bool {
+    match event {
+        Event::EndpointsJudged { .. }
+        | Event::Judged { .. }
+        | Event::Narrowed { .. }
+        | Event::Voided { .. }
+        | Event::PathsDropped { .. }
+        | Event::ConfirmationStarted { .. }
+        | Event::ConfirmationFinished { .. }
+        | Event::ConfirmationAbandoned { .. }
+        | Event::Concluded { .. } => true,
+        Event::Planned { .. }
+        | Event::Opened { .. }
+        | Event::TailCut { .. }
+        | Event::BuildStarted { .. }
+        | Event::BuildFinished { .. }
+        | Event::BootStarted { .. }
+        | Event::BootFinished { .. }
+        | Event::RunStarted { .. }
+        | Event::RunFinished { .. }
+        | Event::BootEnded { .. }
+        | Event::StepInterrupted { .. }
+        | Event::VerdictRetracted { .. }
+        | Event::Halted { .. } => false,
     }
 }
 

@@ -32,6 +32,10 @@ impl Graph {
             return Err("fewer than two commits; nothing lies between good and bad".to_owned());
         }
         let roots = parents.iter().map(Vec::is_empty).collect();
+        if let Some(at) = (0..parents.len()).find(|&at| parents[at].iter().any(|&parent| parent >= at)) {
+            let parent = parents[at].iter().find(|&&parent| parent >= at).copied().unwrap_or(at);
+            return Err(format!("commit {at} stands before its parent {parent}; parents must come first"));
+        }
         let mut graph = Self {
             first: vec![0],
             parents: Vec::new(),
@@ -40,11 +44,6 @@ impl Graph {
             shape: Arc::new(search::Graph::new(&parents, roots)),
         };
         for (at, own) in parents.iter().enumerate() {
-            if let Some(parent) = own.iter().find(|&&parent| parent >= at) {
-                return Err(format!(
-                    "commit {at} stands before its parent {parent}; parents must come first"
-                ));
-            }
             graph.line &= if at == 0 { own.is_empty() } else { own.as_slice() == [at - 1] };
             graph.parents.extend(own.iter().map(|&parent| parent as u32));
             graph.first.push(graph.parents.len() as u32);

@@ -21,7 +21,7 @@ mod world;
 
 pub use graph::Graph;
 pub use tally::{Bands, Interval, Outcome, Summary, Tally, each, wilson};
-pub use world::{Change, Lab, Noise, OUTLIER, SECOND_MODE, World};
+pub use world::{Change, Lab, Meter, Noise, OUTLIER, SECOND_MODE, World};
 
 use std::fmt;
 use std::str::FromStr;

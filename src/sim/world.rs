@@ -181,6 +181,12 @@ fn levels(graph: &Graph, steps: &[(usize, f64)]) -> Vec<f64> {
 #[derive(Debug)]
 pub struct Lab<'w> {
     world: &'w World,
+    meter: Meter,
+}
+
+/// The state of such a machine, for those that keep the world themselves.
+#[derive(Debug, Clone, Default)]
+pub struct Meter {
     builds: u32,
     boots: u32,
     runs: u32,
@@ -200,21 +206,7 @@ struct Live {
     level: f64,
 }
 
-impl<'w> Lab<'w> {
-    /// Nothing built, nothing spent.
-    pub fn new(world: &'w World) -> Self {
-        Self {
-            world,
-            builds: 0,
-            boots: 0,
-            runs: 0,
-            built: BTreeMap::new(),
-            booted: BTreeMap::new(),
-            live: None,
-            walk: 0.0,
-        }
-    }
-
+impl Meter {
     /// Builds started.
     pub fn builds(&self) -> u32 {
         self.builds
@@ -230,30 +222,20 @@ impl<'w> Lab<'w> {
         self.runs
     }
 
-    /// The node that is up.
-    pub fn live(&self) -> Option<usize> {
-        self.live.map(|live| live.node)
-    }
-
     /// Builds a node and says whether that worked. What was tried before costs nothing.
-    pub fn build(&mut self, node: usize) -> bool {
+    pub fn build(&mut self, world: &World, node: usize) -> bool {
         *self.built.entry(node).or_insert_with(|| {
             self.builds += 1;
-            self.world.builds(node)
+            world.builds(node)
         })
     }
 
-    /// Whether a build of the node was tried, and how that ended.
-    pub fn tried(&self, node: usize) -> Option<bool> {
-        self.built.get(&node).copied()
-    }
-
     /// Boots a node, building it first if need be; `false` (and no boot) if it does not build.
-    pub fn boot(&mut self, node: usize) -> bool {
-        if !self.build(node) {
+    pub fn boot(&mut self, world: &World, node: usize) -> bool {
+        if !self.build(world, node) {
             return false;
         }
-        let (world, noise) = (self.world, &self.world.noise);
+        let noise = &world.noise;
         let count = self.booted.entry(node).or_insert(0);
         let (key, boot) = (node as u64, u64::from(*count));
         *count += 1;
@@ -273,8 +255,8 @@ impl<'w> Lab<'w> {
     }
 
     /// One run in the live boot. There must be one.
-    pub fn run(&mut self) -> f64 {
-        let (seed, noise) = (self.world.seed, &self.world.noise);
+    pub fn run(&mut self, world: &World) -> f64 {
+        let (seed, noise) = (world.seed, &world.noise);
         let live = self.live.as_mut().expect("a boot comes before its runs");
         let key = [live.node as u64, live.boot, live.runs];
         let mut value = live.level + normal(seed, Draw::Run, key);
@@ -288,6 +270,53 @@ impl<'w> Lab<'w> {
             self.walk += noise.drift_walk * normal(seed, Draw::Drift, [u64::from(self.runs), 0, 0]);
         }
         value
+    }
+}
+
+impl<'w> Lab<'w> {
+    /// Nothing built, nothing spent.
+    pub fn new(world: &'w World) -> Self {
+        Self { world, meter: Meter::default() }
+    }
+
+    /// Builds started.
+    pub fn builds(&self) -> u32 {
+        self.meter.builds
+    }
+
+    /// Boots.
+    pub fn boots(&self) -> u32 {
+        self.meter.boots
+    }
+
+    /// Runs.
+    pub fn runs(&self) -> u32 {
+        self.meter.runs
+    }
+
+    /// The node that is up.
+    pub fn live(&self) -> Option<usize> {
+        self.meter.live.map(|live| live.node)
+    }
+
+    /// Builds a node and says whether that worked. What was tried before costs nothing.
+    pub fn build(&mut self, node: usize) -> bool {
+        self.meter.build(self.world, node)
+    }
+
+    /// Whether a build of the node was tried, and how that ended.
+    pub fn tried(&self, node: usize) -> Option<bool> {
+        self.meter.built.get(&node).copied()
+    }
+
+    /// Boots a node, building it first if need be; `false` (and no boot) if it does not build.
+    pub fn boot(&mut self, node: usize) -> bool {
+        self.meter.boot(self.world, node)
+    }
+
+    /// One run in the live boot. There must be one.
+    pub fn run(&mut self) -> f64 {
+        self.meter.run(self.world)
     }
 
     /// One run in a fresh boot of a node that builds.

@@ -80,8 +80,14 @@ impl Contrast {
     pub fn of(terms: &[(f64, &Group)]) -> Self {
         let value = terms.iter().map(|(w, g)| w * g.mean).sum();
         let se2: f64 = terms.iter().map(|(w, g)| w * w * g.se2()).sum();
-        let spread: f64 = terms.iter().map(|(w, g)| (w * w * g.se2()).powi(2) / (g.n - 1) as f64).sum();
+        let spread: f64 =
+            terms.iter().map(|(w, g)| (w * w * g.se2()).powi(2) / (g.n.max(2) - 1) as f64).sum();
         Self { value, se: se2.sqrt(), df: (se2 * se2 / spread).max(1.0) }
+    }
+
+    /// The same with a variance that was estimated elsewhere, from all kernels together, with `df` degrees of freedom.
+    pub fn pooled(terms: &[(f64, &Group)], df: f64) -> Self {
+        Self { df: df.max(1.0), ..Self::of(terms) }
     }
 
     /// Probability of a value this large or larger if the true contrast were zero (one-sided Student t), in `[0, 1]`.
@@ -114,6 +120,11 @@ pub(crate) fn t_quantile(df: f64, tail: f64) -> f64 {
         }
     }
     (low + high) / 2.0
+}
+
+/// Probability that Student's t with `df` degrees of freedom exceeds `t`; one-sided.
+pub fn t_tail(df: f64, t: f64) -> f64 {
+    student(df).sf(t)
 }
 
 fn student(df: f64) -> StudentsT {

@@ -11,7 +11,7 @@ mod information;
 mod noise;
 mod ratio;
 
-pub use contrast::{Contrast, Estimate, Group, StatsError};
+pub use contrast::{Contrast, Estimate, Group, StatsError, t_tail};
 pub use drift::{Drift, drift};
 pub use information::{Component, mutual_information};
 pub use noise::{Grid, Modes, Noise, RUN_INFORMATION, RUN_VARIANCE, log_sum_exp};

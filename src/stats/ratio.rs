@@ -10,9 +10,14 @@ pub type Share = Estimate;
 ///
 /// Interval after Fieller (1954) with the degrees of freedom of the denominator's contrast; where the denominator is
 /// not clearly different from zero at that level, no bounded interval exists and `None` is given.
-pub fn share(part: (&Group, &Group), whole: (&Group, &Group), alpha: f64) -> Option<Share> {
-    let numerator = Contrast::of(&[(1.0, part.0), (-1.0, part.1)]);
-    let denominator = Contrast::of(&[(1.0, whole.0), (-1.0, whole.1)]);
+///
+/// `df`: degrees of freedom of the groups' variance where it was estimated from all kernels together.
+pub fn share(part: (&Group, &Group), whole: (&Group, &Group), alpha: f64, df: Option<f64>) -> Option<Share> {
+    let contrast = |later, reference| {
+        let terms = [(1.0, later), (-1.0, reference)];
+        df.map_or_else(|| Contrast::of(&terms), |df| Contrast::pooled(&terms, df))
+    };
+    let (numerator, denominator) = (contrast(part.0, part.1), contrast(whole.0, whole.1));
     let covariance = covariance(part, whole);
     let t2 = t_quantile(denominator.df.min(numerator.df), alpha / 2.0).powi(2);
     let (va, vb) = (numerator.se.powi(2), denominator.se.powi(2));
@@ -53,7 +58,7 @@ mod tests {
     #[test]
     fn the_whole_difference_is_a_share_of_one_without_width() {
         let (good, bad) = (group(0.0, 0.01, 5), group(0.1, 0.01, 5));
-        let share = share((&bad, &good), (&bad, &good), 0.01).expect("a clear difference");
+        let share = share((&bad, &good), (&bad, &good), 0.01, None).expect("a clear difference");
         assert!((share.value - 1.0).abs() < 1e-12);
         assert!((share.high - share.low).abs() < 1e-6, "{share:?}");
     }
@@ -61,7 +66,7 @@ mod tests {
     #[test]
     fn half_restored_is_half_with_an_interval_around_it() {
         let (good, bad, reverted) = (group(0.0, 0.002, 5), group(0.08, 0.002, 5), group(0.04, 0.002, 5));
-        let share = share((&bad, &reverted), (&bad, &good), 0.01).expect("a clear difference");
+        let share = share((&bad, &reverted), (&bad, &good), 0.01, None).expect("a clear difference");
         assert!((share.value - 0.5).abs() < 1e-12);
         assert!(share.low > 0.4 && share.low < 0.5 && share.high > 0.5 && share.high < 0.6, "{share:?}");
     }
@@ -69,6 +74,6 @@ mod tests {
     #[test]
     fn a_share_of_nothing_has_no_interval() {
         let (good, bad) = (group(0.0, 0.01, 3), group(0.001, 0.01, 3));
-        assert_eq!(share((&bad, &good), (&good, &bad), 0.01), None);
+        assert_eq!(share((&bad, &good), (&good, &bad), 0.01, None), None);
     }
 }

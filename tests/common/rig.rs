@@ -30,8 +30,6 @@ pub struct Profile {
     pub minimum_effect: &'static str,
     /// Boots of a kernel before its first verdict, and in a confirmation.
     pub boots: u32,
-    /// Counted runs in a boot; more than one needs a boot command.
-    pub runs: u32,
     /// Failures of ours in a row before it halts.
     pub infra: u32,
     /// Build command.
@@ -51,7 +49,6 @@ impl Default for Profile {
             find: "regression",
             minimum_effect: "2%",
             boots: 3,
-            runs: 1,
             infra: 2,
             build: None,
             boot: None,
@@ -63,14 +60,14 @@ impl Default for Profile {
 
 impl Profile {
     fn toml(&self) -> String {
-        let Self { direction, find, minimum_effect, boots, runs, infra, more, run, .. } = self;
+        let Self { direction, find, minimum_effect, boots, infra, more, run, .. } = self;
         let build = self.build.as_ref().map_or_else(String::new, |command| {
             format!("[build]\nkind = \"command\"\ncommand = '''{command}'''\n")
         });
         let boot = self.boot.as_ref().map_or_else(String::new, |command| format!("boot = '''{command}'''\n"));
         format!(
             "find = \"{find}\"\nminimum_effect = \"{minimum_effect}\"\n{more}\n[metric]\nname = \"nopm\"\nunit = \"1/min\"\n\
-             direction = \"{direction}\"\n[judging]\nboots = {boots}\nruns = {runs}\n[attempts]\ninfra = {infra}\n{build}\
+             direction = \"{direction}\"\n[judging]\nboots = {boots}\n[attempts]\ninfra = {infra}\n{build}\
              [machine]\nkind = \"command\"\n{boot}run = '''{run}'''\n"
         )
     }

@@ -11,7 +11,8 @@ use sched_bisect::model::{
 };
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
-    Attempts, BuilderSpec, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Recipe, State,
+    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Recipe,
+    State,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -78,7 +79,9 @@ fn recipe() -> Recipe {
         budget_s: None,
         variant: "default".to_owned(),
         suts: 1,
-        judging: Judging { boots: 3, max_boots: 9, runs: 2, warmup_runs: 0, confirm_boots: 3 },
+        expected_effect: None,
+        judging: Judging { boots: 3, max_boots: 0, warmup_runs: 0 },
+        costs: Costs { build_s: 1.0, boot_s: 1.0, run_s: 1.0, ..Costs::default() },
         attempts: Attempts { boot: 3, run: 3, infra: 5 },
         deadlines: Deadlines { build_s: 60, boot_s: 60, run_s: 60 },
         builder: BuilderSpec::None,

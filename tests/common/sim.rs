@@ -9,8 +9,8 @@ use sched_bisect::model::{
 };
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
-    Action, Attempts, BuilderSpec, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Recipe,
-    State, next_action,
+    Action, Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Planner,
+    Purpose, Recipe, State, next_action,
 };
 use std::collections::BTreeMap;
 
@@ -65,7 +65,9 @@ pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, bo
             budget_s: None,
             variant: "default".to_owned(),
             suts: 1,
-            judging: Judging { boots, max_boots: 3 * boots, runs: 1, warmup_runs: 0, confirm_boots: boots },
+            expected_effect: None,
+            judging: Judging { boots, max_boots: 0, warmup_runs: 0 },
+            costs: Costs::default(),
             attempts: Attempts { boot: 3, run: 3, infra: 5 },
             deadlines: Deadlines { build_s: 1, boot_s: 1, run_s: 1 },
             builder: BuilderSpec::None,
@@ -78,6 +80,7 @@ pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, bo
 /// A session and what it decided.
 pub struct Sim {
     dag: Dag,
+    planner: Planner,
     /// Its state.
     pub state: State,
     /// The decisions, in order.
@@ -88,7 +91,9 @@ impl Sim {
     /// A session that has not begun.
     pub fn new(plan: Plan) -> Self {
         let commits = usize::try_from(plan.candidates).expect("small") + 1;
-        Self { dag: line(commits), state: State::new(plan), decided: Vec::new() }
+        let dag = line(commits);
+        let planner = Planner::new(&dag, &plan);
+        Self { dag, planner, state: State::new(plan), decided: Vec::new() }
     }
 
     fn apply(&mut self, event: &Event) {
@@ -99,7 +104,7 @@ impl Sim {
     pub fn work(&mut self, measure: Measure, until: impl Fn(&Event) -> bool) {
         for _ in 0..STEPS {
             let step = StepId(self.state.last_step + 1);
-            match next_action(&self.dag, &self.state) {
+            match next_action(&mut self.planner, &self.dag, &self.state) {
                 Action::Decide(event) => {
                     self.apply(&event);
                     self.decided.push(event.clone());
@@ -111,9 +116,9 @@ impl Sim {
                     self.apply(&Event::BuildStarted { step, commit: commit.clone() });
                     self.apply(&Event::BuildFinished { step, result: built(commit) });
                 }
-                Action::Boot { commit, stage, slot, sut } => {
+                Action::Boot { commit, stage, slot, runs, sut } => {
                     let boot = BootNo(self.state.boots.len() as u64 + 1);
-                    self.apply(&Event::BootStarted { step, boot, sut, commit, stage, slot });
+                    self.apply(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs });
                     let record = BootRecord {
                         boot_id: boot.to_string(),
                         release: String::new(),

@@ -95,7 +95,6 @@ fn with_code(hook: &str, code: &str) -> (Rig, [CommitId; 3]) {
 fn assert_nothing_is_blamed(rig: &Rig, said: &Said, c1: &CommitId) {
     let json = rig.json("s");
     assert_eq!(json["conclusion"]["commit"], serde_json::Value::Null, "{}", said.out);
-    assert_eq!(json["conclusion"]["probability"], serde_json::Value::Null);
     let candidates = json["candidates"].as_array().expect("a list");
     let facts = candidates.iter().find(|f| f["commit"] == c1.as_str()).expect("it was tried");
     assert!(["untestable", "none"].contains(&facts["verdict"].as_str().expect("a word")), "{facts}");

@@ -118,7 +118,7 @@ fn a_session_killed_at_any_moment_comes_to_the_same_end_and_measures_nothing_twi
 
 #[test]
 fn a_first_interrupt_finishes_the_open_step_and_keeps_its_measurement() {
-    let setting = Setting { runs: 3, ..Setting::default() };
+    let setting = Setting { several: true, ..Setting::default() };
     let scene = Scene::new(setting);
     scene.hold("run 2.2");
     let running = scene.start(&[]);
@@ -140,7 +140,7 @@ fn a_first_interrupt_finishes_the_open_step_and_keeps_its_measurement() {
 
 /// Interrupts a session in the named command; it must end at once, with everything it started, and go on later.
 fn ends_at_once(held: &str, interrupt: impl Fn(&Running)) {
-    let setting = Setting { runs: 2, ..Setting::default() };
+    let setting = Setting { several: true, ..Setting::default() };
     let scene = Scene::new(setting);
     make_dirty(&scene);
     let users = scene.users_files();
@@ -190,44 +190,35 @@ fn a_hang_up_ends_the_open_build_at_once() {
     ends_at_once("build 1", |running| running.signal(Signal::HUP));
 }
 
-/// Interrupts boot 2 in its fourth run, of this many that count; the resume takes exactly the missing ones in a boot of
-/// its own.
-fn interrupted_inside_a_boot(runs: u32, warmup_runs: u32) {
-    let setting = Setting { runs, warmup_runs, ..Setting::default() };
+/// Interrupts boot 2 in its last run: what was measured before stays, and later runs are in boots of their own.
+fn interrupted_inside_a_boot(warmup_runs: u32) {
+    let setting = Setting { several: true, warmup_runs, ..Setting::default() };
     let scene = Scene::new(setting);
-    scene.hold("run 2.4");
+    let last = warmup_runs + 2;
+    scene.hold(&format!("run 2.{last}"));
     let running = scene.start(&[]);
     scene.await_held();
     interrupt_twice(&running);
     running.wait().exits(75);
     let before = scene.load().0;
-    assert_eq!(before.boots[1].runs.len(), 3, "runs before the interruption");
+    assert_eq!(before.boots[1].runs.len() as u32, last - 1, "runs before the interruption");
     scene.go();
     scene.resume().wait().exits(0);
     let (after, _) = scene.load();
     assert_eq!(after.boots[1].runs, before.boots[1].runs, "what was measured before");
-    let first = &after.boots[1];
-    let slot = |boot: &&Boot| boot.commit == first.commit && boot.stage == 0 && boot.slot == first.slot;
-    let boots: Vec<&Boot> = after.boots.iter().filter(slot).collect();
-    let [first, second] = boots[..] else { panic!("{} boots fill the slot", boots.len()) };
-    assert_eq!(
-        second.runs.len() as u32,
-        warmup_runs + runs + warmup_runs - 3,
-        "missing runs, after a warm-up"
-    );
     let id = |boot: &Boot| boot.record.as_ref().map(|record| record.boot_id.clone()).expect("it was up");
-    assert_ne!(id(first), id(second), "later runs carry a boot id of their own");
+    assert!(after.boots[2..].iter().all(|boot| id(boot) != id(&after.boots[1])), "boots of their own");
     scene.assert_concluded(setting);
 }
 
 #[test]
-fn three_of_six_runs_before_an_interrupt_stay_and_three_more_are_taken_in_a_new_boot() {
-    interrupted_inside_a_boot(6, 0);
+fn runs_before_an_interrupt_stay_and_later_ones_are_in_boots_of_their_own() {
+    interrupted_inside_a_boot(0);
 }
 
 #[test]
 fn runs_before_an_interrupt_stay_and_the_new_boot_warms_up_again() {
-    interrupted_inside_a_boot(4, 1);
+    interrupted_inside_a_boot(1);
 }
 
 #[test]
@@ -300,8 +291,8 @@ fn a_command_that_asks_to_be_tried_again_halts_the_session_until_its_cause_is_go
 
 #[test]
 fn a_spent_budget_halts_and_more_budget_goes_on_without_measuring_anything_twice() {
-    // The 36 runs of the endpoints alone take more than a second: each sleeps for 30 ms.
-    let setting = Setting { runs: 6, ..Setting::default() };
+    // The runs of the endpoints alone take longer: each sleeps for 30 ms.
+    let setting = Setting { several: true, warmup_runs: 8, ..Setting::default() };
     let scene = Scene::new(setting);
     let said = scene.start(&["--budget", "1s"]).wait().exits(6);
     assert!(said.out.contains("--budget"), "{}", said.out);

@@ -12,8 +12,8 @@ use sched_bisect::model::{
 use sched_bisect::report::{Report, status, text};
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
-    Action, BootStatus, EndpointOutcome, Event, Halt, OpenStep, Plan, Purpose, Revert, State, next_action,
-    outcome, recompute,
+    Action, BootStatus, EndpointOutcome, Event, Halt, Narrowing, OpenStep, Plan, Planner, Purpose, Revert,
+    State, next_action, outcome, recompute,
 };
 
 // ---- any events ----
@@ -102,7 +102,7 @@ fn any_lab_event() -> impl Strategy<Value = Event> {
         (any_step(), any_build_result()).prop_map(|(step, result)| Event::BuildFinished { step, result }),
         (any_step(), any_boot(), 0..3_u32, any_commit(), 0..3_u32, 0..4_u32).prop_map(
             |(step, boot, sut, commit, stage, slot)| {
-                Event::BootStarted { step, boot, sut: SutId(sut), commit, stage, slot }
+                Event::BootStarted { step, boot, sut: SutId(sut), commit, stage, slot, runs: 1 }
             }
         ),
         (any_step(), any_boot(), any_boot_result()).prop_map(|(step, boot, result)| Event::BootFinished {
@@ -134,6 +134,13 @@ fn any_decision() -> impl Strategy<Value = Event> {
         2 => any_commit()
             .prop_map(|commit| Event::VerdictRetracted { commit, reason: "because".to_owned() }),
         1 => any_commit().prop_map(|commit| Event::PathsDropped { commit }),
+        1 => any_commit().prop_map(|culprit| Event::ConfirmationAbandoned { culprit, reason: "because".to_owned() }),
+        1 => (any_commit(), any_commit(), any_commit()).prop_map(|(good, bad, middle)| Event::Narrowed {
+            good: Some(good),
+            bad,
+            why: Narrowing::ThreeLevels { middle },
+        }),
+        1 => any_boot().prop_map(|boot| Event::Voided { boots: vec![boot], reason: "because".to_owned() }),
         2 => (any_commit(), proptest::collection::vec(any_commit(), 0..3))
             .prop_map(|(culprit, parents)| Event::ConfirmationStarted { culprit, parents }),
         2 => (any_commit(), any::<bool>(), any_evidence()).prop_map(|(culprit, confirmed, evidence)| {
@@ -161,7 +168,7 @@ fn diamond() -> Dag {
 
 /// Everything that is computed from a state, for its panics.
 fn look_at(dag: &Dag, state: &State) {
-    let _ = next_action(dag, state);
+    let _ = next_action(&mut Planner::of(dag, state), dag, state);
     let _ = outcome(dag, state);
     let _ = (status(dag, state), text(&Report::of(dag, state)), Report::of(dag, state).json());
 }
@@ -181,7 +188,7 @@ proptest! {
         plan.recipe.judging.boots = 2;
         let mut state = State::new(plan);
         for event in &events {
-            let _ = recompute(&state, event);
+            let _ = recompute(&mut Planner::of(&dag, &state), &state, event);
             let before = state.clone();
             if state.apply(at_ms, event).is_err() {
                 // Only the clock may have gone on.
@@ -204,6 +211,7 @@ const MOST_RESUMES: usize = 60;
 struct World {
     rng: ChaCha8Rng,
     dag: Dag,
+    planner: Planner,
     state: State,
     at_ms: i64,
     /// True mean of each commit, then of one that is no node (a reverted kernel, a good endpoint beside the line).
@@ -273,10 +281,8 @@ fn chance_plan(rng: &mut ChaCha8Rng, dag: &Dag) -> Plan {
     recipe.budget_s = rng.random_bool(0.2).then(|| rng.random_range(1..500));
     let judging = &mut recipe.judging;
     judging.boots = rng.random_range(2..=4);
-    judging.max_boots = rng.random_range(judging.boots..=judging.boots * 3);
-    judging.runs = rng.random_range(1..=3);
+    judging.max_boots = *[0, judging.boots, judging.boots * 3].choose(rng).expect("three");
     judging.warmup_runs = rng.random_range(0..=1);
-    judging.confirm_boots = rng.random_range(2..=4);
     recipe.attempts.boot = rng.random_range(1..=3);
     recipe.attempts.run = rng.random_range(1..=3);
     recipe.attempts.infra = rng.random_range(1..=5);
@@ -304,6 +310,7 @@ impl World {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let dag = chance_dag(&mut rng);
         let state = State::new(chance_plan(&mut rng, &dag));
+        let planner = Planner::new(&dag, &state.plan);
         let levels = chance_levels(&mut rng, &dag);
         let often = |rng: &mut ChaCha8Rng, choices: &[f64]| *choices.choose(rng).expect("not empty");
         let some = |rng: &mut ChaCha8Rng, p: f64| -> Vec<CommitId> {
@@ -319,6 +326,7 @@ impl World {
             unbootable: some(&mut rng, broken),
             rng,
             dag,
+            planner,
             state,
             at_ms: 0,
             levels,
@@ -396,6 +404,7 @@ impl World {
 
     /// A new process takes the session up, as the driver does.
     fn reopen(&mut self) -> Result<(), TestCaseError> {
+        self.planner = Planner::of(&self.dag, &self.state);
         let budget = if matches!(self.state.halted, Some(Halt::Budget { .. })) { 200 } else { 0 };
         self.record(&opened(budget))?;
         for step in self.state.open.keys().copied().collect::<Vec<_>>() {
@@ -424,7 +433,7 @@ impl World {
     /// Does what the session asks for. `false`: nothing is left to do.
     fn act(&mut self) -> Result<bool, TestCaseError> {
         let step = self.next_step();
-        match next_action(&self.dag, &self.state) {
+        match next_action(&mut self.planner, &self.dag, &self.state) {
             Action::Done => {
                 prop_assert!(self.state.open.is_empty(), "done with open steps");
                 return Ok(false);
@@ -437,7 +446,8 @@ impl World {
                 if let Event::Halted { halt: Halt::Infra(failure) } = &event {
                     prop_assert!(!failure.reason.contains("fault of the program"), "{}", failure.reason);
                 }
-                if let Some(again) = recompute(&self.state, &event) {
+                if let Some(again) = recompute(&mut Planner::of(&self.dag, &self.state), &self.state, &event)
+                {
                     prop_assert_eq!(again.computed, Ok(again.recorded));
                 }
                 self.record(&event)?;
@@ -446,10 +456,10 @@ impl World {
                 prop_assert!(self.is_free(None), "two builds at once");
                 self.record(&Event::BuildStarted { step, commit })?;
             }
-            Action::Boot { commit, stage, slot, sut } => {
+            Action::Boot { commit, stage, slot, runs, sut } => {
                 prop_assert!(self.is_free(Some(sut)), "machine {} is busy", sut);
                 let boot = BootNo(self.state.boots.len() as u64 + 1);
-                self.record(&Event::BootStarted { step, boot, sut, commit, stage, slot })?;
+                self.record(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs })?;
             }
             Action::Run { boot, repetition } => {
                 let sut = self.state.boot(boot).map(|boot| boot.sut);

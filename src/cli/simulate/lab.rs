@@ -30,6 +30,8 @@ pub(super) struct Setting {
     pub searches: u64,
     pub seed: u64,
     pub strategies: Vec<Strategy>,
+    /// Whether the program's own search runs as a session, driver and all.
+    pub driver: bool,
     /// As written by the user, for reports.
     pub effect: Relative,
     /// One run-to-run standard deviation.
@@ -60,6 +62,7 @@ impl Setting {
             searches: named("searches", &wanted.searches, |text| count(text, 1..=1_000_000))?,
             seed: wanted.seed,
             strategies: strategies(wanted)?,
+            driver: wanted.driver,
             effect,
             run_noise,
         };

@@ -4,6 +4,7 @@ use super::{bare, reason};
 use crate::model::{CommitId, Conclusion, ConclusionKind, Explained};
 use crate::session::judge;
 use crate::session::plan::{Purpose, Revert};
+use crate::session::planner::Planner;
 use crate::session::state::State;
 
 /// Share of the difference from which a revert counts as the whole of it, if its interval reaches 1.
@@ -68,12 +69,10 @@ pub(super) fn untestable(state: &State) -> Conclusion {
     conclusion
 }
 
-pub(super) fn measured(state: &State) -> Conclusion {
+pub(super) fn measured(state: &State, planner: &Planner) -> Conclusion {
     let (commit, words) = revert_of(state);
-    let (share, effect) = match judge::restored(state) {
-        Ok((share, effect)) => (share, Some(effect)),
-        Err(_) => (None, None),
-    };
+    let (share, effect) = judge::restored(state, planner).unzip();
+    let share = share.flatten();
     let Some(share) = share else {
         let mut conclusion = untestable(state);
         "the endpoint difference is too uncertain to tell a share of it".clone_into(&mut conclusion.reason);

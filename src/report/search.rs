@@ -1,0 +1,235 @@
+//! Where the search stands: what is believed, what is measured next and why, what the guards did.
+
+use crate::model::CommitId;
+use crate::search::Dag;
+use crate::search::{Measure, Why};
+use crate::session::{Halt, MachineSpec, Narrowing, Outlook, Planner, Purpose, State, choice, duration};
+use serde::Serialize;
+
+/// Leaders that are listed.
+const LEADERS: usize = 5;
+
+/// Less likely commits are not listed.
+const SHOWN: f64 = 5e-4;
+
+/// Plays of the rest of a search; fewer on a graph of this many commits.
+const PLAYS: usize = 40;
+const FEW_PLAYS: usize = 8;
+const LARGE: usize = 5000;
+
+/// Mass of the credible set.
+const CREDIBLE: f64 = 0.95;
+
+/// A run this many scales from its kernel's level is told as an outlier.
+const OUTLIER: f64 = 6.0;
+
+/// A commit and how likely it is the culprit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Leader {
+    /// It.
+    pub commit: CommitId,
+    /// Its subject.
+    pub subject: String,
+    /// Posterior probability, in [0, 1].
+    pub probability: f64,
+}
+
+/// The next measurement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NextFacts {
+    /// The commit measured.
+    pub commit: CommitId,
+    /// "build", "boot" or "run".
+    pub measure: &'static str,
+    /// Why, in words.
+    pub why: String,
+    /// Expected information about the culprit, bits; absent where it is not chosen by that.
+    pub bits: Option<f64>,
+    /// Expected machine time in seconds, with the boots that are looked ahead.
+    pub seconds: Option<f64>,
+}
+
+/// A guard that acted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GuardFacts {
+    /// "drift", "modes", "outliers", "voided", "narrowed", "warm_up".
+    pub guard: &'static str,
+    /// What it saw and did.
+    pub words: String,
+}
+
+/// Where the search stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SearchFacts {
+    /// Most probable commits.
+    pub leaders: Vec<Leader>,
+    /// Commits that together hold 95 %.
+    pub credible: usize,
+    /// Entropy of the posterior over commits, bits.
+    pub entropy_bits: f64,
+    /// What comes next; absent when nothing does.
+    pub next: Option<NextFacts>,
+}
+
+/// The facts of a bisection whose endpoints were measured; `None` else.
+pub(super) fn facts(dag: &Dag, state: &State, planner: &mut Planner) -> Option<SearchFacts> {
+    let searches = state.plan.purpose == Purpose::Bisect && planner.engine().belief().grid().is_some();
+    searches.then_some(())?;
+    let by_node = planner.engine().belief().by_node();
+    let mut likely: Vec<(usize, f64)> = by_node.into_iter().enumerate().filter(|(_, p)| *p > 0.0).collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let entropy_bits = likely.iter().map(|(_, p)| -p * p.log2()).sum::<f64>() + 0.0;
+    let mut held = 0.0;
+    let credible = likely
+        .iter()
+        .take_while(|(_, p)| {
+            let more = held < CREDIBLE;
+            held += p;
+            more
+        })
+        .count();
+    let leader = |&(node, probability): &(usize, f64)| Leader {
+        commit: planner.commit(node).clone(),
+        subject: dag.nodes().get(node).map_or_else(String::new, |n| n.subject.clone()),
+        probability,
+    };
+    let leaders = likely.iter().take(LEADERS).filter(|(_, p)| *p >= SHOWN).map(leader).collect();
+    let next = if state.conclusion.is_some() { None } else { next(state, planner) };
+    Some(SearchFacts { leaders, credible, entropy_bits, next })
+}
+
+fn next(state: &State, planner: &mut Planner) -> Option<NextFacts> {
+    let (measure, why) = planner.reason(state)?;
+    let name = |measure: Measure| match measure {
+        Measure::Run { .. } => "run",
+        Measure::Boot { .. } => "boot",
+        Measure::Build { .. } => "build",
+    };
+    let said = |measure: Measure| format!("{} {}", name(measure), planner.commit(measure.node()).short());
+    let words = match &why {
+        Why::Gate => "the endpoints are compared".to_owned(),
+        Why::Doubt => "whether there is a change at all is in doubt".to_owned(),
+        Why::Reference => "a reference boot, to follow the machine's drift".to_owned(),
+        Why::Confirmation => "the culprit is confirmed by fresh boots of it and its parents".to_owned(),
+        Why::Worth(choice) => {
+            let best = format!("expected {:.2} bit for {}", choice.best.bits, duration(choice.best.cost));
+            match &choice.second {
+                Some(second) => format!(
+                    "{best}; second best: {}, {:.2} bit for {}",
+                    said(second.measure),
+                    second.bits,
+                    duration(second.cost)
+                ),
+                None => best,
+            }
+        }
+    };
+    let best = choice(&why).map(|c| c.best);
+    Some(NextFacts {
+        commit: planner.commit(measure.node()).clone(),
+        measure: name(measure),
+        why: words,
+        bits: best.map(|b| b.bits),
+        seconds: best.map(|b| b.cost),
+    })
+}
+
+/// The guards that acted.
+pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
+    let mut guards = Vec::new();
+    let mut tell = |guard, words: String| guards.push(GuardFacts { guard, words });
+    let warmup = state.plan.recipe.judging.warmup_runs;
+    if warmup > 0 {
+        tell("warm_up", format!("the first {warmup} run(s) of each boot are not counted"));
+    }
+    for (boots, reason) in &state.voided {
+        tell("voided", format!("{} boots do not count: {reason}", boots.len()));
+    }
+    for (_, _, why) in &state.narrowed {
+        match why {
+            Narrowing::Rest => {}
+            Narrowing::ThreeLevels { .. } | Narrowing::NotMonotonic { .. } => {
+                tell("narrowed", super::log::narrowing_words(why));
+            }
+        }
+    }
+    let engine = planner.engine();
+    let belief = engine.belief();
+    let Some(grid) = belief.grid() else { return guards };
+    let drift = engine.drift();
+    if drift.step > 0.0 {
+        let range = |f: fn(f64, f64) -> f64| drift.path.iter().copied().reduce(f).unwrap_or(0.0);
+        let percent = (range(f64::max) - range(f64::min)).exp_m1() * 100.0;
+        tell(
+            "drift",
+            format!("the machine's level moved by {percent:.1} % while measuring; it is taken out"),
+        );
+    }
+    if let Some(modes) = grid.modes {
+        let words = format!(
+            "boots have two modes {:.1} % apart, {:.0} % of them in the second; boots are compared within modes",
+            modes.gap.abs().exp_m1() * 100.0,
+            modes.share * 100.0
+        );
+        tell("modes", words);
+    }
+    let outliers = outliers(planner);
+    if outliers > 0 {
+        tell("outliers", format!("{outliers} runs lie far from the others of their kernel and weigh little"));
+    }
+    guards
+}
+
+fn outliers(planner: &Planner) -> usize {
+    let belief = planner.engine().belief();
+    let levels = belief.levels(belief.leader());
+    let reach = OUTLIER * levels.scale;
+    belief
+        .kernels()
+        .iter()
+        .map(|kernel| {
+            let middle = crate::search::median(&belief.boot_means(kernel.node));
+            let runs = kernel.boots.iter().flat_map(|b| &b.runs);
+            runs.filter(|run| (run.0 - middle).abs() > reach).count()
+        })
+        .sum()
+}
+
+/// What is still to come, in words; `None` where nothing can be said.
+pub fn outlook_words(state: &State, outlook: &Outlook) -> Option<String> {
+    let (half, most) = (outlook.quantile(0.5)?, outlook.quantile(0.9)?);
+    let boots = match state.plan.recipe.machine {
+        MachineSpec::Command { boot: None, .. } => String::new(),
+        MachineSpec::Command { .. } | MachineSpec::Qemu(_) => format!("{} boots, ", half.boots),
+    };
+    Some(format!(
+        "expected: {} builds, {boots}{} runs, {}; 90 % within {}",
+        half.builds,
+        half.runs,
+        duration(half.cost),
+        duration(most.cost)
+    ))
+}
+
+/// What more machine time would buy, for a session whose budget is used up.
+pub(super) fn more_time(dag: &Dag, state: &State) -> Option<String> {
+    if !matches!(state.halted, Some(Halt::Budget { .. })) || state.plan.purpose != Purpose::Bisect {
+        return None;
+    }
+    let planner = Planner::of(dag, state);
+    let plays = if dag.len() > LARGE { FEW_PLAYS } else { PLAYS };
+    let outlook = Outlook::of(planner.engine(), planner.costs(state), |played| played < plays);
+    let most = outlook.quantile(0.9)?.cost;
+    let offer = |share: f64| {
+        let cost = outlook.quantile(share)?.cost;
+        Some((duration(cost), outlook.answered_within(cost)))
+    };
+    let (half, whole) = (offer(0.5)?, (duration(most), outlook.answered_within(most)));
+    Some(format!(
+        "{} more would end it with a probability of {:.0} %, {} with {:.0} %",
+        half.0,
+        half.1 * 100.0,
+        whole.0,
+        whole.1 * 100.0
+    ))
+}
