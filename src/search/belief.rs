@@ -30,6 +30,9 @@ const WIDEST: f64 = 4.0;
 /// Boot sds over run sd that are weighed once boots of several runs can tell them apart.
 const RHOS: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
 
+/// Build sd over the effect looked for: the largest weighed.
+const MOST_TAU: f64 = 0.15;
+
 /// Noise below this share of the difference of the levels is taken to be that large: nothing hangs on it, and the grid
 /// need not resolve it.
 const FINEST: f64 = 1.0 / 25.0;
@@ -451,15 +454,20 @@ impl Belief {
     fn lay_over(&mut self, range: (f64, f64), count: usize, scale: f64, factor: f64) {
         let rhos: &[f64] = if self.several_runs { &RHOS } else { &RHOS[..1] };
         let mut noise = Vec::new();
-        for (tau, _) in &self.taus {
+        for &(tau, _) in &self.taus {
             for &rho in rhos {
                 for i in 0..SCALES {
                     let by = factor.powf(2.0 * i as f64 / (SCALES - 1) as f64 - 1.0);
-                    noise.push(Noise { s: scale * by / rho.hypot(1.0), rho, tau: *tau });
+                    let s = scale * by / rho.hypot(1.0);
+                    // A build effect near the one looked for would leave nothing to find.
+                    noise.push(Noise { s, rho, tau: tau.min(MOST_TAU * self.claim.abs() / s) });
                 }
             }
         }
-        let weight = |n: &Noise| self.taus.iter().find(|(tau, _)| *tau == n.tau).map_or(1.0, |(_, w)| *w);
+        let weight_of = |differ: bool| {
+            self.taus.iter().filter(|(tau, _)| (*tau > 0.0) == differ).map(|t| t.1).sum::<f64>()
+        };
+        let weight = |n: &Noise| weight_of(n.tau > 0.0);
         let modes = self.grid.as_ref().and_then(|g| g.modes);
         let mut grid = Grid::new(range, count, noise, weight);
         grid.modes = modes;
@@ -549,7 +557,8 @@ impl Belief {
         let width = grid.levels.len();
         let rows = good.chunks_exact(width).zip(bad.chunks_exact(width)).zip(&grid.log_prior);
         let (mut two, mut one) = (Vec::new(), Vec::new());
-        for ((good, bad), log_prior) in rows {
+        // Whether these two kernels differ as they were built: what another build would do is not asked.
+        for (((good, bad), log_prior), _) in rows.zip(&grid.noise).filter(|(_, noise)| noise.tau == 0.0) {
             let max = |row: &[f64]| row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let (top_good, top_bad) = (max(good), max(bad));
             let good_e: Vec<f64> = good.iter().map(|v| (v - top_good).exp()).collect();
@@ -573,9 +582,22 @@ impl Belief {
         let total: f64 = self.classes.iter().map(|c| c.prior).sum();
         let class_prior = self.classes[leader].prior / total;
         // p(data | change) = p(data | class) p(class) / p(class | data)
-        let odds = self.log_bayes_change() + class_prior.ln() - self.weights[leader].max(1e-12).ln()
+        let odds = self.log_bayes_change() + class_prior.ln()
+            - self.weights_as_built()[leader].max(1e-12).ln()
             + ((1.0 - prior) / prior).ln();
         1.0 / (1.0 + odds.clamp(-700.0, 700.0).exp())
+    }
+
+    /// Weights of the classes if builds do not differ of themselves.
+    pub fn weights_as_built(&self) -> Vec<f64> {
+        let grid = self.grid.as_ref().expect("evidence is over a grid");
+        let log = |class: &Class| {
+            let rows = class.by_noise.iter().zip(&grid.noise).filter(|(_, noise)| noise.tau == 0.0);
+            log_sum_exp(&rows.map(|(log, _)| *log).collect::<Vec<_>>()) + class.prior.ln()
+        };
+        let all: Vec<f64> = self.classes.iter().map(log).collect();
+        let total = log_sum_exp(&all);
+        all.iter().map(|v| (v - total).exp()).collect()
     }
 
     /// Sum of the kernels' log likelihoods over the grid.

@@ -29,7 +29,16 @@ const NO_CHANGE: f64 = 0.2;
 const GATE_CHANGE: f64 = 0.9;
 
 /// ... and nothing is blamed when "no change" is at least this probable, at the gate or later.
-const GATE_NONE: f64 = 0.95;
+const GATE_NONE: f64 = 0.98;
+
+/// A change of the sign that was not asked for ends the search, so it must be surer than one that begins it.
+const GATE_OPPOSITE: f64 = 0.99;
+
+/// With all the boots that show the claimed effect by the power analysis, "no change" need not be that probable.
+const CAP_NONE: f64 = 0.85;
+
+/// Such sets of boots after which what is still in doubt stays so; twice as many once the search has begun.
+const CAPS: usize = 2;
 
 /// From this probability of "no change" on, the endpoints are measured before anything else.
 const DOUBT: f64 = 0.3;
@@ -42,6 +51,9 @@ const CONFIRM_UNTIL: f64 = 0.5;
 
 /// Log Bayes factor wanted from the fresh boots, for or against: 20.
 const CONFIRM_FACTOR: f64 = 2.995_732_273_553_991;
+
+/// Mass asked of a culprit if builds may differ of themselves.
+const CONFIRM_ANY_BUILD: f64 = 0.97;
 
 /// Pairs of fresh boots after which a confirmation is given up.
 const CONFIRM_PAIRS: usize = 200;
@@ -147,7 +159,7 @@ pub enum Ending {
 pub enum Decision {
     /// The endpoints are judged.
     Gate(Gate),
-    /// The search goes on in a part of the range.
+    /// The search goes on in a part of the range; with a scope that was left before: that part was the wrong one.
     Narrowed(Scope, Narrowing),
     /// Fresh boots begin: of the kernel that shows the step and of the kernels right before it.
     Confirm {
@@ -246,6 +258,8 @@ pub struct Engine {
     confirming: Option<Confirming>,
     last_stage: u32,
     refuted: u32,
+    /// Narrowings that were taken back: the data speak for a single step after all.
+    taken_back: u32,
     narrowed: Vec<(Scope, Narrowing)>,
     found: Vec<Found>,
     runs: u32,
@@ -285,6 +299,7 @@ impl Engine {
             confirming: None,
             last_stage: 0,
             refuted: 0,
+            taken_back: 0,
             narrowed: Vec::new(),
             found: Vec::new(),
             runs: 0,
@@ -416,6 +431,10 @@ impl Engine {
             Decision::Gate(Gate::Opposite) => self.mode = Mode::Over(Ending::Opposite),
             Decision::Gate(Gate::Open) => self.mode = Mode::Over(Ending::NotReproduced),
             Decision::Narrowed(scope, why) => {
+                if self.found.is_empty() && self.cut_out_of().is_some_and(|(outer, _)| outer == *scope) {
+                    self.taken_back += 1;
+                    self.refuted = 0;
+                }
                 self.narrowed.push((*scope, *why));
                 self.rebuild(*scope);
                 self.mode = Mode::Search;
@@ -483,7 +502,9 @@ impl Engine {
 
     /// Posterior mass of the step that is being confirmed; 0 when none is.
     pub fn edge_mass(&self) -> f64 {
-        self.confirming.as_ref().map_or(0.0, |going| self.mass_of_edge(going))
+        self.confirming
+            .as_ref()
+            .map_or(0.0, |going| self.mass_of_edge(going, &self.belief.weights_as_built()))
     }
 
     /// How it ended.
@@ -524,10 +545,14 @@ impl Engine {
         if none >= GATE_NONE {
             return Step::Decide(Decision::Gate(Gate::None));
         }
-        if 1.0 - none >= GATE_CHANGE {
-            return Step::Decide(Decision::Gate(self.sign_asked()));
+        let sign = self.sign_asked();
+        if 1.0 - none >= if sign == Gate::Opposite { GATE_OPPOSITE } else { GATE_CHANGE } {
+            return Step::Decide(Decision::Gate(sign));
         }
-        if fewest >= self.gate_cap() {
+        if fewest >= self.gate_cap() && none >= CAP_NONE {
+            return Step::Decide(Decision::Gate(Gate::None));
+        }
+        if fewest >= CAPS * self.gate_cap() {
             return Step::Decide(Decision::Gate(Gate::Open));
         }
         self.boot_of_ends(self.runs_per_boot(costs), Why::Gate)
@@ -586,7 +611,10 @@ impl Engine {
         }
         if none > DOUBT && is_first {
             let (good, bad) = self.belief.end_boots();
-            if good.min(bad) >= 2 * self.gate_cap() {
+            if good.min(bad) >= self.gate_cap() && none >= CAP_NONE {
+                return self.over(Ending::NoChange);
+            }
+            if good.min(bad) >= 2 * CAPS * self.gate_cap() {
                 return self.over(Ending::NotReproduced);
             }
             let ends = self.belief.ends();
@@ -605,6 +633,7 @@ impl Engine {
         if weights[leader] >= CONFIRM_FROM
             && !self.can_split(leader)
             && let Some((tip, parents)) = self.edge_of(leader)
+            && !self.waits_for_mass(tip, &parents)
         {
             return Step::Decide(Decision::Confirm { tip, parents });
         }
@@ -621,10 +650,23 @@ impl Engine {
         }
     }
 
-    /// The end: with what was found, if anything was.
+    /// The end: with what was found, if anything was. A part of the range in which nothing can be found was the wrong
+    /// one: back to where it was cut out of.
     fn over(&self, ending: Ending) -> Step {
-        let ending = if self.found.is_empty() { ending } else { Ending::Found };
+        if !self.found.is_empty() {
+            return Step::Decide(Decision::Over(Ending::Found));
+        }
+        if let (Some((scope, why @ Narrowing::ThreeLevels(_))), 0) = (self.cut_out_of(), self.taken_back) {
+            return Step::Decide(Decision::Narrowed(scope, why));
+        }
         Step::Decide(Decision::Over(ending))
+    }
+
+    /// The scope of which the present one is a part, and why it was cut out.
+    fn cut_out_of(&self) -> Option<(Scope, Narrowing)> {
+        let (_, why) = *self.narrowed.last()?;
+        let before = self.narrowed.len().checked_sub(2).map(|at| self.narrowed[at].0);
+        Some((before.unwrap_or(Scope { good: None, bad: self.bad }), why))
     }
 
     fn may_build(&self, node: usize) -> bool {
@@ -705,7 +747,8 @@ impl Engine {
 
     /// Every few boots: are there three levels, or a bad kernel inside a good one?
     fn look_for_more(&mut self) -> Option<Step> {
-        if self.narrowed.len() >= MOST_SCOPES || self.boots < self.looked + LOOK_EVERY {
+        if self.narrowed.len() >= MOST_SCOPES || self.taken_back > 0 || self.boots < self.looked + LOOK_EVERY
+        {
             return None;
         }
         self.looked = self.boots;
@@ -770,8 +813,18 @@ impl Engine {
         boots.iter().filter(|b| stages.contains(&b.stage)).map(of).collect()
     }
 
-    /// `Some(result)` once the confirmation is over.
-    fn judge_confirmation(&self, going: &Confirming, pairs: usize) -> Option<Option<bool>> {
+    /// Whether the fresh boots of this edge have shown the step already, so that only boots of other kernels can make
+    /// it surer that this is the culprit.
+    fn waits_for_mass(&self, tip: usize, parents: &[usize]) -> bool {
+        let same = self.confirming.as_ref().filter(|c| c.tip == tip && c.parents == parents);
+        same.is_some_and(|going| {
+            let is_shown = self.weakest_step(going).is_some_and(|factor| factor >= CONFIRM_FACTOR);
+            is_shown && !self.is_sure_of(going)
+        })
+    }
+
+    /// Log Bayes factor of the step over each parent from the fresh boots: the smallest.
+    fn weakest_step(&self, going: &Confirming) -> Option<f64> {
         let leader = self.belief.leader();
         let levels = self.belief.levels(leader);
         let step = levels.bad.mean - levels.good.mean;
@@ -786,24 +839,37 @@ impl Engine {
                 step,
             )
         };
-        let weakest = going.parents.iter().map(factor).fold(f64::INFINITY, f64::min);
-        let mass = self.mass_of_edge(going);
-        if weakest >= CONFIRM_FACTOR && mass >= self.options.confidence {
-            return Some(Some(true));
+        Some(going.parents.iter().map(factor).fold(f64::INFINITY, f64::min))
+    }
+
+    /// `Some(result)` once the confirmation is over.
+    fn judge_confirmation(&self, going: &Confirming, pairs: usize) -> Option<Option<bool>> {
+        let weakest = self.weakest_step(going)?;
+        if weakest >= CONFIRM_FACTOR {
+            // The step is there; whether it is the culprit's, other kernels tell.
+            return Some(self.is_sure_of(going).then_some(true));
         }
         if weakest <= -CONFIRM_FACTOR || pairs >= CONFIRM_PAIRS {
             return Some(Some(false));
         }
-        (mass < CONFIRM_UNTIL).then_some(None)
+        (self.mass_of_edge(going, self.belief.classes().1) < CONFIRM_UNTIL).then_some(None)
     }
 
-    /// Posterior mass of the candidates whose step lies between the confirmation's parents and tip.
-    fn mass_of_edge(&self, going: &Confirming) -> f64 {
+    /// Whether the culprit is surely the step's: as asked if builds do not differ of themselves, and nearly so if they
+    /// may. Against that more boots do not help, so that as much cannot be asked of it.
+    fn is_sure_of(&self, going: &Confirming) -> bool {
+        self.mass_of_edge(going, &self.belief.weights_as_built()) >= self.options.confidence
+            && self.mass_of_edge(going, self.belief.classes().1)
+                >= self.options.confidence.min(CONFIRM_ANY_BUILD)
+    }
+
+    /// Mass of the candidates whose step lies between the confirmation's parents and tip.
+    fn mass_of_edge(&self, going: &Confirming, weights: &[f64]) -> f64 {
         let kernels = self.belief.kernels();
         let at = |node: usize| kernels.iter().position(|k| k.node == node);
         let tip = at(going.tip);
         let parents: Vec<Option<usize>> = going.parents.iter().map(|&p| at(p)).collect();
-        let (classes, weights) = self.belief.classes();
+        let (classes, _) = self.belief.classes();
         let fits = |class: usize| {
             tip.is_some_and(|t| self.belief.makes_bad(class, t))
                 && !parents.iter().flatten().any(|&p| self.belief.makes_bad(class, p))
@@ -899,5 +965,5 @@ struct Rest {
 
 /// Build sds over run sd that are weighed, with their prior weights.
 fn taus() -> Vec<(f64, f64)> {
-    vec![(0.0, 1.0)]
+    vec![(0.0, 0.7), (0.3, 0.3)]
 }

@@ -8,10 +8,6 @@ const SD: f64 = 0.3;
 /// Points over the step's size, to three sds either way.
 const POINTS: usize = 41;
 
-/// Nodes and weights of Gauss and Hermite's rule of 3 points for a standard normal.
-const HERMITE: [(f64, f64); 3] =
-    [(-1.732_050_807_568_877_2, 1.0 / 6.0), (0.0, 2.0 / 3.0), (1.732_050_807_568_877_2, 1.0 / 6.0)];
-
 /// Differences "later less earlier kernel" of boots taken one after the other, in which slow drift cancels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pairs {
@@ -21,8 +17,8 @@ pub struct Pairs {
 
 impl Pairs {
     /// Log Bayes factor of "they differ by about `step`" (log-normal) against "they do not differ". `posterior`: of the
-    /// grid's noise hypotheses. With a build effect both hypotheses are blurred by it: more boots of the same two kernels
-    /// do not settle what the next build of them would change.
+    /// grid's noise hypotheses. Of the two kernels as they were built: what another build of them would change is weighed
+    /// by the posterior over culprits, which knows more kernels than these two.
     pub fn log_bayes(&self, grid: &Grid, posterior: &[f64], step: f64) -> f64 {
         let sizes: Vec<(f64, f64)> = (0..POINTS)
             .map(|i| {
@@ -32,24 +28,13 @@ impl Pairs {
             .collect();
         let total = log_sum_exp(&sizes.iter().map(|s| s.1).collect::<Vec<_>>());
         let (mut differ, mut same) = (Vec::new(), Vec::new());
-        for (noise, p) in grid.noise.iter().zip(posterior) {
+        for (noise, p) in grid.noise.iter().zip(posterior).filter(|(noise, _)| noise.tau == 0.0) {
             let prior = p.max(1e-12).ln();
-            let at: Vec<f64> =
-                sizes.iter().map(|(size, log)| self.blurred(noise, *size) + log - total).collect();
+            let at: Vec<f64> = sizes.iter().map(|(size, log)| self.log(noise, *size) + log - total).collect();
             differ.push(log_sum_exp(&at) + prior);
-            same.push(self.blurred(noise, 0.0) + prior);
+            same.push(self.log(noise, 0.0) + prior);
         }
         log_sum_exp(&differ) - log_sum_exp(&same)
-    }
-
-    /// Log likelihood of a step with the build effects of both kernels integrated out.
-    fn blurred(&self, noise: &Noise, step: f64) -> f64 {
-        if noise.tau == 0.0 {
-            return self.log(noise, step);
-        }
-        let sd = std::f64::consts::SQRT_2 * noise.tau * noise.s;
-        let at = HERMITE.iter().map(|(node, weight)| self.log(noise, step + sd * node) + weight.ln());
-        log_sum_exp(&at.collect::<Vec<_>>())
     }
 
     fn log(&self, noise: &Noise, step: f64) -> f64 {
