@@ -10,7 +10,7 @@
 //! force below and in tests/it/belief.rs.
 
 use super::graph::Graph;
-use crate::stats::{Grid, Noise, RUN_INFORMATION, log_sum_exp};
+use crate::stats::{Grid, Noise, Tail, log_sum_exp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,11 +24,14 @@ const STEP: f64 = 0.6;
 const MARGIN: f64 = 7.0;
 
 /// Noise scales: how many, and the widest factor between the middle and an end.
-const SCALES: usize = 9;
+const SCALES: usize = 7;
 const WIDEST: f64 = 4.0;
 
 /// Boot sds over run sd that are weighed once boots of several runs can tell them apart.
 const RHOS: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
+
+/// How runs may scatter, each as likely.
+const TAILS: [Tail; 2] = [Tail::Heavy, Tail::Normal];
 
 /// Build sd over the effect looked for: the largest weighed.
 const MOST_TAU: f64 = 0.15;
@@ -39,6 +42,10 @@ const FINEST: f64 = 1.0 / 25.0;
 
 /// A first guess of the scale is not below this share of the effect looked for, nor below this in log units.
 const LEAST_SCALE: (f64, f64) = (1e-3, 1e-9);
+
+/// Prior of a change in claims: sd of the logarithm of its size; share of the wide part and its scale.
+const CLAIM_SD: f64 = 0.5;
+const WIDE: (f64, f64) = (0.1, 2.0);
 
 /// Where the culprit is looked for: commits reachable from `bad` and not from `good`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +121,8 @@ pub struct Levels {
     pub bad: Level,
     /// Variance of the normal that tells as much as one run, boot effect apart.
     pub run: f64,
+    /// Variance of one run, likewise.
+    pub run_variance: f64,
     /// Variance of the boot effect.
     pub boot: f64,
     /// Variance of the build effect.
@@ -147,6 +156,8 @@ pub struct Belief {
     regrid_at: usize,
     several_runs: bool,
     prior_of_change: Vec<f64>,
+    /// Whether the claim is about this scope, so that it says something of the difference of its levels.
+    coupled: bool,
 }
 
 impl Belief {
@@ -158,6 +169,7 @@ impl Belief {
         claim: f64,
         taus: Vec<(f64, f64)>,
         prior: &[f64],
+        coupled: bool,
     ) -> Self {
         let before = scope.good.map(|good| graph.ancestors(good));
         let inside = graph.ancestors(scope.bad);
@@ -194,6 +206,7 @@ impl Belief {
             regrid_at: 0,
             several_runs: false,
             prior_of_change: Vec::new(),
+            coupled,
         }
     }
 
@@ -259,6 +272,11 @@ impl Belief {
         self.boots
     }
 
+    /// Whether boots of several runs have been seen, so that boots and runs are weighed apart.
+    pub fn tells_boots_from_runs(&self) -> bool {
+        self.several_runs
+    }
+
     /// The most probable class.
     pub fn leader(&self) -> usize {
         let better = |a: usize, b: usize| if self.weights[b] > self.weights[a] { b } else { a };
@@ -304,11 +322,12 @@ impl Belief {
         let after = &self.kernels[kernel].likelihood;
         let change: Vec<f64> = after.iter().zip(&before).map(|(a, b)| a - b).collect();
         let grid = self.grid.as_ref().expect("likelihoods are over a grid");
+        let claim = self.coupled.then_some(self.claim);
         for class in &mut self.classes {
             let side = if bit(&class.pattern, kernel) { &mut class.bad } else { &mut class.good };
             side.add(&change);
             side.refresh(grid);
-            class.weigh(grid);
+            class.weigh(grid, claim);
         }
         self.normalise();
     }
@@ -455,12 +474,12 @@ impl Belief {
         let rhos: &[f64] = if self.several_runs { &RHOS } else { &RHOS[..1] };
         let mut noise = Vec::new();
         for &(tau, _) in &self.taus {
-            for &rho in rhos {
+            for (rho, tail) in rhos.iter().flat_map(|&rho| TAILS.map(|tail| (rho, tail))) {
                 for i in 0..SCALES {
                     let by = factor.powf(2.0 * i as f64 / (SCALES - 1) as f64 - 1.0);
                     let s = scale * by / rho.hypot(1.0);
                     // A build effect near the one looked for would leave nothing to find.
-                    noise.push(Noise { s, rho, tau: tau.min(MOST_TAU * self.claim.abs() / s) });
+                    noise.push(Noise { s, rho, tau: tau.min(MOST_TAU * self.claim.abs() / s), tail });
                 }
             }
         }
@@ -483,6 +502,7 @@ impl Belief {
             self.likelihood(kernel);
         }
         let grid = self.grid.as_ref().expect("a grid is laid");
+        let claim = self.coupled.then_some(self.claim);
         for class in &mut self.classes {
             class.good.clear(grid.size());
             class.bad.clear(grid.size());
@@ -492,7 +512,7 @@ impl Belief {
             }
             class.good.refresh(grid);
             class.bad.refresh(grid);
-            class.weigh(grid);
+            class.weigh(grid, claim);
         }
         self.normalise();
     }
@@ -525,7 +545,8 @@ impl Belief {
         Levels {
             good: level(&class.good),
             bad: level(&class.bad),
-            run: over(&|n| n.s * n.s * RUN_INFORMATION),
+            run: over(&|n| n.s * n.s * n.tail.information()),
+            run_variance: over(&|n| (n.s * n.tail.sd()).powi(2)),
             boot: over(&|n| (n.s * n.rho).powi(2)),
             build: over(&|n| (n.s * n.tau).powi(2)),
             scale: over(&|n| n.total().ln()).exp(),
@@ -586,6 +607,15 @@ impl Belief {
             - self.weights_as_built()[leader].max(1e-12).ln()
             + ((1.0 - prior) / prior).ln();
         1.0 / (1.0 + odds.clamp(-700.0, 700.0).exp())
+    }
+
+    /// Log evidence of a class under some noise hypotheses, whatever the size of its step.
+    pub fn flat_evidence(&self, class: usize, noise: &[usize]) -> f64 {
+        let grid = self.grid.as_ref().expect("evidence is over a grid");
+        let class = &self.classes[class];
+        let log: Vec<f64> =
+            noise.iter().map(|&s| class.good.log[s] + class.bad.log[s] + grid.log_prior[s]).collect();
+        log_sum_exp(&log) + 2.0 * grid.step.ln()
     }
 
     /// Weights of the classes if builds do not differ of themselves.
@@ -651,11 +681,21 @@ impl Belief {
 }
 
 impl Class {
-    /// Weighs the class by its two sides.
-    fn weigh(&mut self, grid: &Grid) {
+    /// Weighs the class by its two sides, and by how well their difference agrees with the claim.
+    fn weigh(&mut self, grid: &Grid, claim: Option<f64>) {
         self.by_noise.clear();
         let sides = self.good.log.iter().zip(&self.bad.log).zip(&grid.log_prior);
         self.by_noise.extend(sides.map(|((good, bad), prior)| good + bad + prior));
+        let Some(claim) = claim else {
+            self.evidence = log_sum_exp(&self.by_noise) + 2.0 * grid.step.ln();
+            return;
+        };
+        for (at, log) in self.by_noise.iter_mut().enumerate() {
+            let (good, bad) = (self.good.at(at), self.bad.at(at));
+            let difference =
+                Level { mean: bad.mean - good.mean, variance: (good.variance + bad.variance).max(0.0) };
+            *log += agreement(difference, claim).ln();
+        }
         self.evidence = log_sum_exp(&self.by_noise) + 2.0 * grid.step.ln();
     }
 
@@ -706,6 +746,12 @@ impl Side {
         }
     }
 
+    /// The level under one noise hypothesis.
+    fn at(&self, noise: usize) -> Level {
+        let mean = self.mean[noise];
+        Level { mean, variance: self.square[noise] - mean * mean }
+    }
+
     fn level(&self, noise: &[f64]) -> Level {
         let over = |values: &[f64]| values.iter().zip(noise).map(|(v, p)| v * p).sum::<f64>();
         let mean = over(&self.mean);
@@ -719,6 +765,30 @@ fn bit(pattern: &[u64], at: usize) -> bool {
 
 fn set(pattern: &mut [u64], at: usize) {
     pattern[at / 64] |= 1 << (at % 64);
+}
+
+/// Density of the claim's prior, smoothed by the uncertainty of a difference, in units of the claim: with it the levels of a
+/// class are not independent, and a split that needs a difference far from the claimed one is less likely. Gauss and
+/// Hermite's rule of 5 points.
+fn agreement(difference: Level, claim: f64) -> f64 {
+    const HERMITE: [(f64, f64); 5] = [
+        (-2.856_970_013_872_806, 0.011_257_411_327_720_69),
+        (-1.355_626_179_974_266, 0.222_075_922_005_612_7),
+        (0.0, 0.533_333_333_333_333_3),
+        (1.355_626_179_974_266, 0.222_075_922_005_612_7),
+        (2.856_970_013_872_806, 0.011_257_411_327_720_69),
+    ];
+    let sd = difference.variance.sqrt();
+    let at = |z: f64| likely_size((difference.mean + sd * z) / claim);
+    HERMITE.iter().map(|(z, weight)| weight * at(*z)).sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
+/// Prior density of a change of `r` claims: 90 % log-normal, 10 % Cauchy of either sign.
+fn likely_size(r: f64) -> f64 {
+    let wide = 1.0 / (std::f64::consts::PI * WIDE.1 * (1.0 + (r / WIDE.1).powi(2)));
+    let root = std::f64::consts::TAU.sqrt();
+    let near = if r > 0.0 { (-0.5 * (r.ln() / CLAIM_SD).powi(2)).exp() / (r * CLAIM_SD * root) } else { 0.0 };
+    (1.0 - WIDE.0) * near + WIDE.0 * wide
 }
 
 /// Median; 0 for nothing.
@@ -736,20 +806,10 @@ pub fn median(values: &[f64]) -> f64 {
 /// wide (Cauchy, so that a change far beyond the claim is still one) and of either sign, nothing below 0.3 of the claim, so
 /// that "no change" can win with few boots.
 fn prior_of_change(grid: &Grid, claim: f64) -> Vec<f64> {
-    /// Sd of the logarithm of the size; share of the wide part, its scale in claims; share of it beyond the gap of 0.3.
-    const SD: f64 = 0.5;
-    const WIDE: (f64, f64) = (0.1, 2.0);
+    /// Share of the wide part beyond the gap of 0.3.
     const BEYOND: f64 = 0.905;
     const LEAST: f64 = 0.3;
-    let root = std::f64::consts::TAU.sqrt();
-    let density = |r: f64| {
-        if r.abs() < LEAST {
-            return 0.0;
-        }
-        let wide = 1.0 / (std::f64::consts::PI * WIDE.1 * (1.0 + (r / WIDE.1).powi(2))) / BEYOND;
-        let near = if r > 0.0 { (-0.5 * (r.ln() / SD).powi(2)).exp() / (r * SD * root) } else { 0.0 };
-        ((1.0 - WIDE.0) * near + WIDE.0 * wide) / claim.abs()
-    };
+    let density = |r: f64| if r.abs() < LEAST { 0.0 } else { likely_size(r) / BEYOND / claim.abs() };
     let width = grid.levels.len();
     // The density depends on the distance alone.
     let by_distance: Vec<f64> =

@@ -67,6 +67,10 @@ const LOOK_EVERY: usize = 4;
 /// Refuted confirmations after which nobody is named.
 const MOST_REFUTED: u32 = 4;
 
+/// Boots that one kernel gets at most in the search: this many, or this many times what an endpoint may get.
+const MOST_BOOTS: usize = 100;
+const BOOTS_OF_CAP: usize = 4;
+
 /// How often a scope may be narrowed.
 const MOST_SCOPES: usize = 6;
 
@@ -281,7 +285,7 @@ impl Engine {
         options: Options,
     ) -> Self {
         let scope = Scope { good: None, bad };
-        let belief = Belief::new(Arc::clone(&graph), (scope, good), options.claim, taus(), &prior);
+        let belief = Belief::new(Arc::clone(&graph), (scope, good), options.claim, taus(), &prior, true);
         let untestable = vec![false; graph.len()];
         Self {
             graph,
@@ -396,8 +400,15 @@ impl Engine {
     }
 
     fn rebuild(&mut self, scope: Scope) {
-        self.belief =
-            Belief::new(Arc::clone(&self.graph), (scope, self.good), self.options.claim, taus(), &self.prior);
+        let is_whole = scope == Scope { good: None, bad: self.bad };
+        self.belief = Belief::new(
+            Arc::clone(&self.graph),
+            (scope, self.good),
+            self.options.claim,
+            taus(),
+            &self.prior,
+            is_whole,
+        );
         for (node, boot) in self.order.clone() {
             if self.in_scope(node) {
                 let known = self.all[&node].iter().find(|b| b.boot == boot).expect("it is in the order");
@@ -537,9 +548,7 @@ impl Engine {
         let (good, bad) = self.belief.end_boots();
         let fewest = good.min(bad);
         if self.belief.grid().is_none() {
-            // Two runs tell boots from runs where runs are cheap.
-            let runs = if costs.make_runs_cheap() { 2 } else { 1 };
-            return self.boot_of_ends(runs, Why::Gate);
+            return self.boot_of_ends(1, Why::Gate);
         }
         let none = self.belief.p_no_change(NO_CHANGE);
         if none >= GATE_NONE {
@@ -570,10 +579,9 @@ impl Engine {
     /// Runs of the next boot of a kernel that is not chosen by worth.
     pub fn runs_per_boot(&self, costs: Costs) -> u32 {
         if self.belief.grid().is_none() {
-            return if costs.make_runs_cheap() { 2 } else { 1 };
+            return 1;
         }
-        let levels = self.belief.levels(self.belief.leader());
-        worth::runs_per_boot(&levels, costs, costs.make_runs_cheap())
+        worth::runs_per_boot(&self.belief, &self.belief.levels(self.belief.leader()), costs)
     }
 
     /// The next boot of the scope's two ends, block by block in a random order.
@@ -642,7 +650,11 @@ impl Engine {
             return self.over(Ending::Stuck);
         }
         let may_build = |node: usize| self.may_build(node);
-        let may_boot = |node: usize| !self.untestable[node];
+        // Beyond this no boot of it will tell more: what is left is not in its noise.
+        let most = MOST_BOOTS.max(BOOTS_OF_CAP * self.gate_cap());
+        let may_boot = |node: usize| {
+            !self.untestable[node] && self.all.get(&node).is_none_or(|boots| boots.len() < most)
+        };
         let open = Open { may_build: &may_build, may_boot: &may_boot, testable: &self.testable };
         match worth::choose(&self.belief, &open, costs, live) {
             Some(choice) => Step::Measure { measure: choice.best.measure, stage: 0, why: Why::Worth(choice) },

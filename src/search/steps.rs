@@ -97,6 +97,8 @@ fn exact(belief: &Belief, pairs: &[(usize, usize)]) -> Option<TwoSteps> {
     let (classes, _) = belief.classes();
     let kernels = belief.kernels().len();
     let total: f64 = classes.iter().map(|c| c.prior).sum();
+    // Build effects could make any kernel a level of its own; three levels are looked for among kernels as they were built.
+    let as_built: Vec<usize> = (0..grid.noise.len()).filter(|&s| grid.noise[s].tau == 0.0).collect();
     // Flat prior of the middle level over a few claims.
     let width = (6.0 * belief.claim().abs()).ln();
     let side = |inside: &dyn Fn(usize) -> bool| {
@@ -110,7 +112,7 @@ fn exact(belief: &Belief, pairs: &[(usize, usize)]) -> Option<TwoSteps> {
         let (bad, _) = side(&|k| belief.makes_bad(later, k));
         let (middle, _) = side(&|k| belief.makes_bad(earlier, k) && !belief.makes_bad(later, k));
         let log: Vec<f64> =
-            (0..grid.noise.len()).map(|s| good[s] + bad[s] + middle[s] + grid.log_prior[s]).collect();
+            as_built.iter().map(|&s| good[s] + bad[s] + middle[s] + grid.log_prior[s]).collect();
         let prior = (classes[earlier].prior / total).ln() + (classes[later].prior / total).ln();
         let value = log_sum_exp(&log) + 3.0 * grid.step.ln() - width + prior;
         all.push(value);
@@ -118,7 +120,9 @@ fn exact(belief: &Belief, pairs: &[(usize, usize)]) -> Option<TwoSteps> {
             best = Some((value, earlier, later));
         }
     }
-    let one: Vec<f64> = classes.iter().map(|c| c.evidence() + (c.prior / total).ln()).collect();
+    let one: Vec<f64> = (0..classes.len())
+        .map(|c| belief.flat_evidence(c, &as_built) + (classes[c].prior / total).ln())
+        .collect();
     let evidence = log_sum_exp(&all) - log_sum_exp(&one) + std::f64::consts::LN_2;
     let (_, earlier, later) = best?;
     let is_between = |k: usize| belief.makes_bad(earlier, k) && !belief.makes_bad(later, k);

@@ -1,6 +1,6 @@
 //! Evidence of a step between two kernels from fresh, interleaved boots alone.
 
-use crate::stats::{Grid, Noise, log_sum_exp};
+use crate::stats::{Grid, Noise, Tail, log_sum_exp};
 
 /// Sd of the logarithm of the step about its believed size.
 const SD: f64 = 0.3;
@@ -41,7 +41,11 @@ impl Pairs {
         let each = self.differences.iter().map(|(difference, runs)| {
             let scale = noise.s * (2.0 * (noise.rho * noise.rho + 1.0 / *runs as f64)).sqrt();
             let z = (difference - step) / scale;
-            -3.0 * (1.0 + z * z / 5.0).ln() - scale.ln()
+            let density = match noise.tail {
+                Tail::Heavy => -3.0 * (1.0 + z * z / 5.0).ln(),
+                Tail::Normal => -0.5 * z * z,
+            };
+            density - scale.ln()
         });
         each.sum()
     }

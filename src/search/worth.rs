@@ -24,6 +24,12 @@ const ASKED: [f64; 3] = [0.5, 0.25, 0.75];
 /// Culprits drawn along the graph to estimate probabilities of being bad.
 const SAMPLES: usize = 1024;
 
+/// Share of a run that a boot costs from which several runs in a boot are tried.
+const CHEAP: f64 = 0.35;
+
+/// Steps this many scales large need no second run.
+const CLEAR: f64 = 4.0;
+
 /// Most runs in one boot.
 const MOST_RUNS: f64 = 8.0;
 
@@ -49,8 +55,8 @@ pub struct Costs {
 
 impl Costs {
     /// Whether several runs in a boot can pay: else the boot effect need not be known apart from the run noise.
-    pub fn make_runs_cheap(self) -> bool {
-        self.boot >= 0.35 * self.run
+    fn may_pay(self) -> bool {
+        self.boot >= CHEAP * self.run
     }
 }
 
@@ -132,10 +138,16 @@ pub struct Open<'a> {
     pub testable: &'a Testable,
 }
 
-/// Runs of one boot that make the most of its cost: `sqrt(C s^2 / (R b^2))` (Cochran, "Sampling Techniques", 10.6).
-pub fn runs_per_boot(levels: &Levels, costs: Costs, several: bool) -> u32 {
-    if !several {
+/// Runs of the next boot. As soon as boots of several runs have told boots from runs, those that make the most of a boot's cost:
+/// `sqrt(C s^2 / (R b^2))` (Cochran, "Sampling Techniques", 10.6); before that two, so that they may, unless the step is so large
+/// beside the noise that the search is over before it pays.
+pub fn runs_per_boot(belief: &Belief, levels: &Levels, costs: Costs) -> u32 {
+    if !costs.may_pay() {
         return 1;
+    }
+    if !belief.tells_boots_from_runs() {
+        let step = (levels.bad.mean - levels.good.mean).abs();
+        return if step >= CLEAR * levels.scale { 1 } else { 2 };
     }
     if levels.boot <= 0.0 {
         return MOST_RUNS as u32;
@@ -179,12 +191,15 @@ impl Hypotheses {
 /// The best next measurement; `None` when nothing tells anything.
 pub fn choose(belief: &Belief, open: &Open, costs: Costs, live: Option<Live>) -> Option<Choice> {
     let levels = belief.levels(belief.leader());
-    let several = costs.make_runs_cheap();
-    let runs = runs_per_boot(&levels, costs, several);
+    let several = costs.may_pay();
+    let runs = runs_per_boot(belief, &levels, costs);
     let hypotheses = Hypotheses::of(belief);
     let mut all = boots(belief, &hypotheses, &levels, costs, runs);
     all.retain(|v| (open.may_boot)(v.measure.node()));
-    if several && let Some(live) = live.filter(|l| belief.kernel(l.node).is_some()) {
+    if several
+        && belief.tells_boots_from_runs()
+        && let Some(live) = live.filter(|l| belief.kernel(l.node).is_some())
+    {
         all.push(another_run(belief, &hypotheses, &levels, costs, live));
     }
     all.extend(builds(belief, &hypotheses, &levels, costs, runs, open));

@@ -11,9 +11,6 @@ use rand_distr::{Distribution, StandardNormal};
 /// Measurements after which a play is given up.
 const LONGEST: usize = 3000;
 
-/// Student's t with 5 degrees of freedom has this sd in scales; plays draw a normal of the same sd.
-const RUN_SD: f64 = 1.290_994_448_735_805_6;
-
 /// How one play went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Play {
@@ -100,8 +97,8 @@ impl Truth {
         for at in culprit..graph.len() {
             bad[at] = at == culprit || graph.parents(at).any(|p| bad[p]);
         }
-        let run = (levels.run / crate::stats::RUN_INFORMATION).sqrt() * RUN_SD;
-        Some(Self { bad, levels: (levels.good.mean, levels.bad.mean), boot: levels.boot.sqrt(), run })
+        let (boot, run) = (levels.boot.sqrt(), levels.run_variance.sqrt());
+        Some(Self { bad, levels: (levels.good.mean, levels.bad.mean), boot, run })
     }
 
     fn boot(&self, node: usize, rng: &mut ChaCha8Rng) -> f64 {

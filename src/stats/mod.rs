@@ -14,5 +14,5 @@ mod ratio;
 pub use contrast::{Contrast, Estimate, Group, StatsError, t_tail};
 pub use drift::{Drift, drift};
 pub use information::{Component, mutual_information};
-pub use noise::{Grid, Modes, Noise, RUN_INFORMATION, RUN_VARIANCE, log_sum_exp};
+pub use noise::{Grid, Modes, Noise, Tail, log_sum_exp};
 pub use ratio::{Share, share};

@@ -14,12 +14,13 @@ const Z2_CAP: f64 = 4e5;
 /// Runs whose densities can be multiplied without leaving the range of a double.
 const FAST_RUNS: usize = 16;
 
-/// Variance of Student's t with 5 degrees of freedom, in squared scales.
-pub const RUN_VARIANCE: f64 = NU / (NU - 2.0);
-
 /// Variance of the normal that tells as much of a level as one such run, in squared scales: the inverse of the Fisher
 /// information, `(NU + 3) / (NU + 1)`.
-pub const RUN_INFORMATION: f64 = (NU + 3.0) / (NU + 1.0);
+const RUN_INFORMATION: f64 = (NU + 3.0) / (NU + 1.0);
+
+/// Logarithm of the ratio of the densities of the standard normal and of Student's t with 5 degrees of freedom at zero: the
+/// constants that the likelihoods below leave out.
+const NORMAL_OVER_T: f64 = 0.049_677_5;
 
 /// Nodes and weights of Gauss and Hermite's rule of 7 points for a standard normal (Abramowitz and Stegun, 25.4.46).
 const HERMITE: [(f64, f64); 7] = [
@@ -41,6 +42,35 @@ pub struct Noise {
     pub rho: f64,
     /// Build sd over `s`; >= 0.
     pub tau: f64,
+    /// How runs scatter.
+    pub tail: Tail,
+}
+
+/// How runs scatter about their boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// Student's t with 5 degrees of freedom: outliers are expected.
+    Heavy,
+    /// Normal.
+    Normal,
+}
+
+impl Tail {
+    /// Variance of the normal that tells as much of a level as one run, in squared scales.
+    pub fn information(self) -> f64 {
+        match self {
+            Self::Heavy => RUN_INFORMATION,
+            Self::Normal => 1.0,
+        }
+    }
+
+    /// Standard deviation of a run, in scales.
+    pub fn sd(self) -> f64 {
+        match self {
+            Self::Heavy => (NU / (NU - 2.0)).sqrt(),
+            Self::Normal => 1.0,
+        }
+    }
 }
 
 impl Noise {
@@ -113,6 +143,10 @@ impl Grid {
         let mut density = vec![0.0; width];
         let mut product = vec![0.0; width];
         for (noise, row) in self.noise.iter().zip(out.chunks_exact_mut(width)) {
+            if noise.tail == Tail::Normal {
+                self.add_normal(runs, noise, row);
+                continue;
+            }
             let scale = runs.len() as f64 * noise.s.ln();
             if runs.len() > FAST_RUNS {
                 self.add_many(runs, noise, row);
@@ -129,6 +163,27 @@ impl Grid {
             for (value, density) in row.iter_mut().zip(&density) {
                 *value += density.ln() - scale;
             }
+        }
+    }
+
+    /// Normal runs with a normal boot effect: in closed form, from the runs' mean and their spread about it.
+    fn add_normal(&self, runs: &[f64], noise: &Noise, row: &mut [f64]) {
+        let r = runs.len() as f64;
+        let mean = runs.iter().sum::<f64>() / r;
+        let spread: f64 = runs.iter().map(|run| (run - mean).powi(2)).sum();
+        let joint = 1.0 + r * noise.rho * noise.rho;
+        let precision = r / (noise.s * noise.s * joint);
+        let constant =
+            r * NORMAL_OVER_T - r * noise.s.ln() - 0.5 * joint.ln() - 0.5 * spread / (noise.s * noise.s);
+        let at = |level: f64, shift: f64| -0.5 * precision * (mean - shift - level).powi(2);
+        for (value, level) in row.iter_mut().zip(&self.levels) {
+            *value += constant
+                + match self.modes {
+                    None => at(*level, 0.0),
+                    Some(Modes { gap, share }) => {
+                        log_sum_exp(&[(1.0 - share).ln() + at(*level, 0.0), share.ln() + at(*level, gap)])
+                    }
+                };
         }
     }
 

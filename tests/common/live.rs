@@ -69,13 +69,11 @@ pub struct Setting {
     pub warmup_runs: u32,
     /// Failures of ours in a row before it halts.
     pub infra: u32,
-    /// Whether the first boots are for several runs.
-    pub several: bool,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { boots: 3, warmup_runs: 0, infra: 3, several: false }
+        Self { boots: 3, warmup_runs: 0, infra: 3 }
     }
 }
 
@@ -109,15 +107,13 @@ impl Scene {
     }
 
     fn toml(&self, setting: Setting) -> String {
-        let Setting { boots, warmup_runs, infra, several } = setting;
-        // Where a boot costs more than runs, the first ones take two.
-        let costs = if several { "[costs]\nboot = \"10m\"\nrun = \"1m\"\n" } else { "" };
+        let Setting { boots, warmup_runs, infra } = setting;
         let notes = self.notes();
         let notes = notes.display();
         let command = |body: &str| format!("'''NOTES={notes}\n{PRELUDE}{body}'''");
         format!(
             "[metric]\nname = \"time\"\ndirection = \"lower\"\n\
-             [judging]\nboots = {boots}\nwarmup_runs = {warmup_runs}\n{costs}[attempts]\ninfra = {infra}\n\
+             [judging]\nboots = {boots}\nwarmup_runs = {warmup_runs}\n[attempts]\ninfra = {infra}\n\
              [build]\nkind = \"command\"\ncommand = {}\n[machine]\nkind = \"command\"\nboot = {}\nrun = {}\n",
             command(BUILD),
             command(BOOT),

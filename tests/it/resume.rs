@@ -19,7 +19,7 @@ const SEED: u64 = 20_240_501;
 const KILLED: u64 = 20;
 
 /// Records of a session that is left alone, about.
-const RECORDS: usize = 124;
+const RECORDS: usize = 50;
 
 /// Edits that are not committed: a modified file, a staged one, one that git does not know.
 fn make_dirty(scene: &Scene) {
@@ -118,7 +118,7 @@ fn a_session_killed_at_any_moment_comes_to_the_same_end_and_measures_nothing_twi
 
 #[test]
 fn a_first_interrupt_finishes_the_open_step_and_keeps_its_measurement() {
-    let setting = Setting { several: true, ..Setting::default() };
+    let setting = Setting { warmup_runs: 1, ..Setting::default() };
     let scene = Scene::new(setting);
     scene.hold("run 2.2");
     let running = scene.start(&[]);
@@ -140,7 +140,7 @@ fn a_first_interrupt_finishes_the_open_step_and_keeps_its_measurement() {
 
 /// Interrupts a session in the named command; it must end at once, with everything it started, and go on later.
 fn ends_at_once(held: &str, interrupt: impl Fn(&Running)) {
-    let setting = Setting { several: true, ..Setting::default() };
+    let setting = Setting { warmup_runs: 1, ..Setting::default() };
     let scene = Scene::new(setting);
     make_dirty(&scene);
     let users = scene.users_files();
@@ -192,9 +192,9 @@ fn a_hang_up_ends_the_open_build_at_once() {
 
 /// Interrupts boot 2 in its last run: what was measured before stays, and later runs are in boots of their own.
 fn interrupted_inside_a_boot(warmup_runs: u32) {
-    let setting = Setting { several: true, warmup_runs, ..Setting::default() };
+    let setting = Setting { warmup_runs, ..Setting::default() };
     let scene = Scene::new(setting);
-    let last = warmup_runs + 2;
+    let last = warmup_runs + 1;
     scene.hold(&format!("run 2.{last}"));
     let running = scene.start(&[]);
     scene.await_held();
@@ -213,12 +213,12 @@ fn interrupted_inside_a_boot(warmup_runs: u32) {
 
 #[test]
 fn runs_before_an_interrupt_stay_and_later_ones_are_in_boots_of_their_own() {
-    interrupted_inside_a_boot(0);
+    interrupted_inside_a_boot(1);
 }
 
 #[test]
 fn runs_before_an_interrupt_stay_and_the_new_boot_warms_up_again() {
-    interrupted_inside_a_boot(1);
+    interrupted_inside_a_boot(3);
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_command_that_asks_to_be_tried_again_halts_the_session_until_its_cause_is_go
 #[test]
 fn a_spent_budget_halts_and_more_budget_goes_on_without_measuring_anything_twice() {
     // The runs of the endpoints alone take longer: each sleeps for 30 ms.
-    let setting = Setting { several: true, warmup_runs: 8, ..Setting::default() };
+    let setting = Setting { warmup_runs: 8, ..Setting::default() };
     let scene = Scene::new(setting);
     let said = scene.start(&["--budget", "1s"]).wait().exits(6);
     assert!(said.out.contains("--budget"), "{}", said.out);
