@@ -52,9 +52,6 @@ const CONFIRM_UNTIL: f64 = 0.5;
 /// Log Bayes factor wanted from the fresh boots, for or against: 20.
 const CONFIRM_FACTOR: f64 = 2.995_732_273_553_991;
 
-/// Mass asked of a culprit if builds may differ of themselves.
-const CONFIRM_ANY_BUILD: f64 = 0.97;
-
 /// Pairs of fresh boots after which a confirmation is given up.
 const CONFIRM_PAIRS: usize = 200;
 
@@ -269,7 +266,6 @@ pub struct Engine {
     runs: u32,
     boots: usize,
     last_reference: usize,
-    looked: usize,
     drift: Drift,
 }
 
@@ -309,7 +305,6 @@ impl Engine {
             runs: 0,
             boots: 0,
             last_reference: 0,
-            looked: 0,
             drift: Drift { step: 0.0, evidence: 0.0, path: Vec::new() },
         }
     }
@@ -637,17 +632,16 @@ impl Engine {
         }
         self.testable.settle(&self.graph);
         let leader = self.belief.leader();
-        let (_, weights) = self.belief.classes();
-        if weights[leader] >= CONFIRM_FROM
-            && !self.can_split(leader)
-            && let Some((tip, parents)) = self.edge_of(leader)
-            && !self.waits_for_mass(tip, &parents)
-        {
-            return Step::Decide(Decision::Confirm { tip, parents });
-        }
-        // As sure as it can get, and there is no edge to confirm: what is before it cannot be measured.
-        if weights[leader] >= self.options.confidence && !self.can_split(leader) {
-            return self.over(Ending::Stuck);
+        let weight = self.belief.classes().1[leader];
+        if weight >= CONFIRM_FROM && !self.can_split(leader) {
+            match self.edge_of(leader) {
+                Some((tip, parents)) if !self.waits_for_mass(tip, &parents) => {
+                    return Step::Decide(Decision::Confirm { tip, parents });
+                }
+                // As sure as it can get, and no edge to confirm: what is before it cannot be measured.
+                None if weight >= self.options.confidence => return self.over(Ending::Stuck),
+                Some(_) | None => {}
+            }
         }
         let may_build = |node: usize| self.may_build(node);
         // Beyond this no boot of it will tell more: what is left is not in its noise.
@@ -758,12 +752,11 @@ impl Engine {
     }
 
     /// Every few boots: are there three levels, or a bad kernel inside a good one?
-    fn look_for_more(&mut self) -> Option<Step> {
-        if self.narrowed.len() >= MOST_SCOPES || self.taken_back > 0 || self.boots < self.looked + LOOK_EVERY
+    fn look_for_more(&self) -> Option<Step> {
+        if self.narrowed.len() >= MOST_SCOPES || self.taken_back > 0 || !self.boots.is_multiple_of(LOOK_EVERY)
         {
             return None;
         }
-        self.looked = self.boots;
         let scope = self.belief.scope();
         if let Some(two) = steps::two_steps(&self.belief).filter(|t| t.evidence > THREE_LEVELS) {
             let sign = self.options.claim.signum();
@@ -867,12 +860,11 @@ impl Engine {
         (self.mass_of_edge(going, self.belief.classes().1) < CONFIRM_UNTIL).then_some(None)
     }
 
-    /// Whether the culprit is surely the step's: as asked if builds do not differ of themselves, and nearly so if they
-    /// may. Against that more boots do not help, so that as much cannot be asked of it.
+    /// Whether the culprit is surely the step's: if builds do not differ of themselves, and if they may.
     fn is_sure_of(&self, going: &Confirming) -> bool {
-        self.mass_of_edge(going, &self.belief.weights_as_built()) >= self.options.confidence
-            && self.mass_of_edge(going, self.belief.classes().1)
-                >= self.options.confidence.min(CONFIRM_ANY_BUILD)
+        let asked = self.options.confidence;
+        self.mass_of_edge(going, &self.belief.weights_as_built()) >= asked
+            && self.mass_of_edge(going, self.belief.classes().1) >= asked
     }
 
     /// Mass of the candidates whose step lies between the confirmation's parents and tip.
@@ -977,5 +969,5 @@ struct Rest {
 
 /// Build sds over run sd that are weighed, with their prior weights.
 fn taus() -> Vec<(f64, f64)> {
-    vec![(0.0, 0.7), (0.3, 0.3)]
+    vec![(0.0, 0.5), (0.3, 0.5)]
 }
