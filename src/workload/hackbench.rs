@@ -4,18 +4,26 @@
 //! line, with the small time until then, and exits 0: read as it stands that is an enormous gain. Two marks
 //! give it away.
 
-use super::{Invalid, Output, excerpt};
+use super::text::lines;
+use super::{Declared, Invalid, Metrics, Output, excerpt};
 
-/// Name of the one metric: seconds, lower is better, resolution 1 ms.
-pub(super) const METRIC: &str = "time";
+/// The one metric.
+pub(super) const METRICS: &[Declared] =
+    &[Declared::lower("time", "s", "time of the whole run, resolution 1 ms")];
 
 /// Printed (on standard output and standard error) by a hackbench that was told to end; with the number of
 /// workers in between.
 const CUT_SHORT: [&str; 2] = ["worker threads to terminate", "longjmp'ed out"];
 
-/// Seconds of the one "Time:" line.
-pub(super) fn parse(output: &Output) -> Result<f64, Invalid> {
-    let stdout = String::from_utf8_lossy(&output.stdout);
+/// Reads the one "Time:" line.
+pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
+    let mut metrics = Metrics::default();
+    metrics.put("time", time(output)?)?;
+    Ok(metrics)
+}
+
+fn time(output: &Output) -> Result<f64, Invalid> {
+    let stdout = lines(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     // Which stream has which mark differs between its versions.
     for line in stdout.lines().chain(stderr.lines()) {
@@ -55,7 +63,7 @@ mod tests {
     use super::*;
 
     fn read(stdout: &str, stderr: &str) -> Result<f64, Invalid> {
-        parse(&Output { stdout: stdout.as_bytes().to_vec(), stderr: stderr.as_bytes().to_vec(), status: 0 })
+        time(&Output { stdout: stdout.as_bytes().to_vec(), stderr: stderr.as_bytes().to_vec(), status: 0 })
     }
 
     #[test]

@@ -1,9 +1,20 @@
 //! A bare number on the last line of standard output.
 
-use super::{Invalid, Output, excerpt};
+use super::{Declared, Invalid, Metrics, Output, excerpt};
+
+/// Its name and direction are those of the metric that the profile judges.
+pub(super) const METRICS: &[Declared] =
+    &[Declared::neither("value", "the profile's", "goes by the name of the metric that the profile judges")];
+
+/// Reads it as the metric `name`.
+pub(super) fn parse(name: &str, output: &Output) -> Result<Metrics, Invalid> {
+    let mut metrics = Metrics::default();
+    metrics.put(name, last_line(output)?)?;
+    Ok(metrics)
+}
 
 /// The number on the last line that is not blank. Lines before it are talk.
-pub(super) fn parse(output: &Output) -> Result<f64, Invalid> {
+fn last_line(output: &Output) -> Result<f64, Invalid> {
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(last) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) else {
         return Err(Invalid::because("it printed nothing on standard output, where a number should be"));
@@ -20,7 +31,7 @@ mod tests {
     use super::*;
 
     fn read(stdout: &str) -> Result<f64, Invalid> {
-        parse(&Output { stdout: stdout.as_bytes().to_vec(), ..Output::default() })
+        last_line(&Output { stdout: stdout.as_bytes().to_vec(), ..Output::default() })
     }
 
     #[test]

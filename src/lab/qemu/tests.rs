@@ -401,7 +401,7 @@ fn a_plan_that_cannot_work_is_refused_at_the_start() {
     let new = |spec| QemuMachine::new(spec, "time", session.path(), session.path()).map(|_| ());
     assert_eq!(new(spec()), Ok(()));
     assert!(matches!(new(Qemu { accel: "xen".to_owned(), ..spec() }), Err(QemuError::Accel(_))));
-    assert!(matches!(new(Qemu { parser: "sysbench".to_owned(), ..spec() }), Err(QemuError::Parser(_))));
+    assert!(matches!(new(Qemu { parser: "sysbensh".to_owned(), ..spec() }), Err(QemuError::Parser(_))));
     let long = Qemu { run: "x".repeat(COMMAND_MAX + 1), ..spec() };
     assert!(matches!(new(long), Err(QemuError::Command { .. })));
     let metric = QemuMachine::new(spec(), "latency", session.path(), session.path()).map(|_| ());
