@@ -21,6 +21,8 @@ mod history;
 mod journal;
 #[path = "it/kbuild.rs"]
 mod kbuild;
+#[path = "it/parse.rs"]
+mod parse;
 #[path = "it/qemu_boot.rs"]
 mod qemu_boot;
 #[path = "it/report.rs"]

@@ -27,8 +27,17 @@ Exit status:
    8  no-op change; reverted already
    9  not monotonic
   10  cannot revert
-  11  reverted kernel not measurable
+  11  reverted kernel not measurable; parse: invalid run
   75  interrupted (resumable)";
+
+const PARSE_STATUS: &str = "\
+Exit status:
+   0  read
+   2  usage: no such parser, wrong option, file that cannot be read
+  11  the run is invalid: the output has no usable numbers, or not the metric; standard error says why
+
+Values go to standard output, reasons and notes to standard error. schbench and stress-ng print on standard error: give
+what was recorded of it as FILE or by --stderr.";
 
 /// Where repository and sessions are.
 #[derive(Debug, Args)]
@@ -88,6 +97,9 @@ pub(super) enum Command {
     },
     /// Tell how often, how surely and at what cost a search finds the culprit in a lab like yours, by simulation
     Simulate(Simulate),
+    /// Show what a parser reads from a benchmark's output; without a file what it can report, without a name all of them
+    #[command(after_help = PARSE_STATUS)]
+    Parse(Parse),
     /// Look at profiles
     Profile {
         #[command(subcommand)]
@@ -161,6 +173,37 @@ pub(super) struct RevertTest {
     pub mainline: Option<u32>,
     #[command(flatten)]
     pub options: Options,
+}
+
+/// `parse NAME FILE`.
+#[derive(Debug, Args)]
+pub(super) struct Parse {
+    /// Parser
+    #[arg(value_name = "NAME")]
+    pub parser: Option<String>,
+    /// What the benchmark printed on standard output; - is standard input
+    pub file: Option<PathBuf>,
+    /// What it printed on standard error
+    #[arg(long, value_name = "FILE", requires = "file")]
+    pub stderr: Option<PathBuf>,
+    /// Its exit status
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub status: i32,
+    /// The metric that a session would judge: it must be there
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// For regex: the pattern; each named group is a metric
+    #[arg(long, value_name = "PATTERN")]
+    pub regex: Option<String>,
+    /// For csv: what separates columns [default: ,]
+    #[arg(long, value_name = "CHAR")]
+    pub separator: Option<String>,
+    /// For csv: the row
+    #[arg(long, value_name = "COLUMN=VALUE")]
+    pub row: Option<String>,
+    /// Form
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// `simulate`. Values are read in `simulate`, where errors can say what is wrong with them.
@@ -269,9 +312,12 @@ pub(super) struct Options {
     /// Command that boots it
     #[arg(long, value_name = "CMD")]
     pub boot: Option<String>,
-    /// Command that runs the workload once and prints a number
+    /// Command that runs the workload once and prints a number, or what --parser reads
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
+    /// How what it prints is read (docs/parsers.md), instead of one number or the profile's way
+    #[arg(long, value_name = "NAME")]
+    pub parser: Option<String>,
 }
 
 impl Options {
@@ -294,6 +340,7 @@ impl Options {
             build: self.build.clone(),
             boot: self.boot.clone(),
             run: self.run.clone(),
+            parser: self.parser.clone(),
             paths: self.paths.clone(),
             ..Overrides::default()
         }

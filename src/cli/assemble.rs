@@ -11,6 +11,7 @@ use crate::lab::{Builder, Machine};
 use crate::model::CommitId;
 use crate::report::say;
 use crate::session::{BuilderSpec, Kbuild, MachineSpec, Plan, Purpose, Qemu, Revert, State};
+use crate::workload::Reader;
 use async_trait::async_trait;
 use std::collections::HashSet;
 use std::path::Path;
@@ -45,6 +46,10 @@ pub(super) fn lab(state: &State, dir: &SessionDir) -> Result<Lab, CliError> {
         MachineSpec::Command { boot, run } => {
             let commands = Commands { boot: boot.clone(), run: run.clone() };
             let machine = CommandMachine::new(site, commands, plan.recipe.metric.name.clone(), seen);
+            let machine = match reader(plan)? {
+                Some(reader) => machine.read_by(reader),
+                None => machine,
+            };
             vec![Box::new(machine) as Box<dyn Machine>]
         }
         MachineSpec::Qemu(spec) => {
@@ -67,7 +72,15 @@ fn guest(spec: &Qemu, plan: &Plan, dir: &SessionDir, sut: u32) -> Result<Box<dyn
         .map_err(|source| CliError::Io { what: format!("make {}", scratch.display()), source })?;
     let machine = QemuMachine::new(spec.clone(), &plan.recipe.metric.name, dir.path(), &scratch)
         .map_err(|e| CliError::Lab(e.to_string()))?;
-    Ok(Box::new(machine))
+    Ok(Box::new(match reader(plan)? {
+        Some(reader) => machine.read_by(reader),
+        None => machine,
+    }))
+}
+
+fn reader(plan: &Plan) -> Result<Option<Reader>, CliError> {
+    Reader::of(&plan.recipe.reading)
+        .map_err(|reason| CliError::Lab(format!("read the workload's output: {reason}")))
 }
 
 fn site(plan: &Plan, dir: &SessionDir) -> Result<SharedSite, CliError> {

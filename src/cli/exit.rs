@@ -22,7 +22,7 @@ pub const NOOP: u8 = 8;
 pub const NOT_MONOTONIC: u8 = 9;
 /// The revert conflicts.
 pub const CANNOT_REVERT: u8 = 10;
-/// The reverted kernel cannot be measured.
+/// The reverted kernel cannot be measured; `parse`: the run is invalid.
 pub const NOT_MEASURABLE: u8 = 11;
 /// Interrupted; resumable.
 pub const INTERRUPTED: u8 = 75;

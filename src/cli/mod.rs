@@ -7,6 +7,7 @@ mod args;
 mod assemble;
 mod doctor;
 pub mod exit;
+mod parse;
 mod profile;
 mod show;
 mod signals;
@@ -106,6 +107,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Audit { session } => show::audit(place, session.as_deref()),
         Command::Simulate(wanted) => simulate::run(&wanted),
         Command::Profile { what } => profile::run(what),
+        Command::Parse(wanted) => parse::run(&wanted),
         Command::Doctor { profile } => doctor::run(place, &profile),
     }
 }

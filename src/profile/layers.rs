@@ -51,7 +51,7 @@ pub struct Setting {
 }
 
 /// Order in which settings are shown, by the first part of the key.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "name",
     "description",
     "why",
@@ -66,6 +66,7 @@ const ORDER: [&str; 20] = [
     "variant",
     "suts",
     "metric",
+    "workload",
     "judging",
     "costs",
     "attempts",
@@ -131,7 +132,7 @@ impl<'s> Layers<'s> {
 
     /// Lays the command line over the profile.
     pub fn command_line(&mut self, given: &Overrides) {
-        let flags: [(&str, &'static str, &Option<String>); 13] = [
+        let flags: [(&str, &'static str, &Option<String>); 14] = [
             ("find", "--find", &given.find),
             ("minimum_effect", "--minimum-effect", &given.minimum_effect),
             ("expected_effect", "--expect", &given.expected_effect),
@@ -145,6 +146,7 @@ impl<'s> Layers<'s> {
             ("build.command", "--build", &given.build),
             ("machine.boot", "--boot", &given.boot),
             ("machine.run", "--run", &given.run),
+            ("workload.parser", "--parser", &given.parser),
         ];
         for (key, flag, value) in flags {
             if let Some(value) = value {
@@ -159,6 +161,12 @@ impl<'s> Layers<'s> {
             self.put("paths", "--path", Plain::List(given.paths.iter().map(path).collect()));
         }
         self.switch_to_commands(given);
+        if given.parser.is_some() {
+            self.dropped.push("machine.parser".to_owned());
+            if self.profile_says("workload.parser") != given.parser.as_deref() {
+                self.dropped.push("workload.".to_owned());
+            }
+        }
         // Unit and direction are those of the metric that the profile names.
         if given.metric.as_deref().is_some_and(|name| self.profile_says("metric.name") != Some(name)) {
             self.dropped.extend(["metric.unit", "metric.direction"].map(str::to_owned));
@@ -177,7 +185,8 @@ impl<'s> Layers<'s> {
         let flag = if given.run.is_some() { "--run" } else { "--boot" };
         if given.run.is_some() || given.boot.is_some() {
             if self.profile_says("machine.kind").is_some_and(|kind| kind != "command") {
-                self.dropped.push("machine.".to_owned());
+                // What another command prints is read in another way, too.
+                self.dropped.extend(["machine.", "workload."].map(str::to_owned));
             }
             self.put("machine.kind", flag, command());
         }
@@ -327,6 +336,14 @@ impl<'s> Layers<'s> {
             self.problem(place, format!("`{key}` takes tables, each under [[{key}]]"), None);
         }
         if self.is_dropped(key) { 0 } else { self.document.lengths.get(key).copied().unwrap_or(0) }
+    }
+
+    /// Names of the tables under `table`, sorted, each once. A name may hold dots.
+    pub fn named_tables(&self, table: &str) -> Vec<String> {
+        let prefix = format!("{table}.");
+        let inside = self.document.entries.keys().filter(|key| !self.is_dropped(key));
+        let names = inside.filter_map(|key| Some(key.strip_prefix(&prefix)?.rsplit_once('.')?.0.to_owned()));
+        names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
     /// Says which keys of a table belong to which of its kinds.

@@ -11,6 +11,7 @@
 mod document;
 mod layers;
 mod problem;
+mod reading;
 mod recipe;
 mod source;
 mod strangers;
@@ -54,6 +55,8 @@ pub struct Overrides {
     pub run: Option<String>,
     /// Name of the set of tunables (`--variant`).
     pub variant: Option<String>,
+    /// Name of the parser (`--parser`).
+    pub parser: Option<String>,
     /// Path limits (`--path`); empty = the profile's.
     pub paths: Vec<String>,
     /// Good endpoint (`--good`).

@@ -3,12 +3,13 @@
 use super::Resolver;
 use super::document::Plain;
 use super::layers::{Kinds, Layers};
+use super::reading::{self, declared, direction_word, reading};
 use super::value::{
     Read, confidence, count, duration, filled, minimum_effect, one_of, show_duration, show_text, text, word,
 };
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use crate::session::{
-    Attempts, BuilderSpec, Costs, Deadlines, Fixup, Judging, Kbuild, MachineSpec, Qemu, Recipe,
+    Attempts, BuilderSpec, Costs, Deadlines, Fixup, Judging, Kbuild, MachineSpec, Qemu, Reading, Recipe,
 };
 use crate::workload::Parser;
 use std::ops::RangeInclusive;
@@ -53,9 +54,10 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
     let bad = l.optional("bad", filled, quoted);
     let paths = l.list("paths", &[]);
     let machine = machine(l);
+    let reading = reading(l);
     let recipe = Recipe {
         profile: name,
-        metric: metric(l),
+        metric: metric(l, &reading, &machine),
         find: l.or("find", Find::Regression, word, |find| quoted(&find.to_string())),
         expected_effect: expected(l),
         minimum_effect: l.or("minimum_effect", Relative(0.02), minimum_effect, |effect| effect.0.to_string()),
@@ -77,6 +79,7 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
         },
         builder: builder(l, resolve),
         machine,
+        reading,
     };
     if l.is_sound() {
         contradictions(l, &recipe);
@@ -106,22 +109,20 @@ fn budget(l: &mut Layers) -> Option<u64> {
     l.optional("budget", duration, show_duration)
 }
 
-fn metric(l: &mut Layers) -> Metric {
+fn metric(l: &mut Layers, reading: &Reading, machine: &MachineSpec) -> Metric {
     let name = l.required("metric.name", Some("--metric"), filled);
-    let unit = l.or("metric.unit", String::new(), text, quoted);
-    let direction = l.required("metric.direction", Some("--direction"), |value| {
+    let (its_unit, its_direction) = declared(reading, machine, &name);
+    let unit = l.or("metric.unit", its_unit, text, quoted);
+    let read = |value: &Plain| {
         let direction: Direction = word(value)?;
         Ok(direction_word(direction).to_owned())
-    });
+    };
+    let direction = match its_direction {
+        Some(direction) => l.or("metric.direction", direction_word(direction).to_owned(), read, quoted),
+        None => l.required("metric.direction", Some("--direction"), read),
+    };
     // A stand-in where it is missing or wrong; the problem is noted.
     Metric { name, unit, direction: direction.parse().unwrap_or(Direction::Lower) }
-}
-
-fn direction_word(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Higher => "higher",
-        Direction::Lower => "lower",
-    }
 }
 
 fn judging(l: &mut Layers) -> Judging {
@@ -295,8 +296,9 @@ fn contradictions(l: &mut Layers, recipe: &Recipe) {
     }
     match &recipe.machine {
         MachineSpec::Command { .. } => command_contradictions(l, recipe),
-        MachineSpec::Qemu(qemu) => qemu_contradictions(l, recipe, qemu),
+        MachineSpec::Qemu(_) => qemu_contradictions(l, recipe),
     }
+    reading::contradictions(l, &recipe.metric, &recipe.reading, &recipe.machine);
 }
 
 fn kbuild_contradictions(l: &mut Layers, kbuild: &Kbuild) {
@@ -343,7 +345,7 @@ fn command_contradictions(l: &mut Layers, recipe: &Recipe) {
     }
 }
 
-fn qemu_contradictions(l: &mut Layers, recipe: &Recipe, qemu: &Qemu) {
+fn qemu_contradictions(l: &mut Layers, recipe: &Recipe) {
     match &recipe.builder {
         BuilderSpec::Kbuild(_) => {}
         BuilderSpec::None | BuilderSpec::Command { .. } => {
@@ -355,15 +357,5 @@ fn qemu_contradictions(l: &mut Layers, recipe: &Recipe, qemu: &Qemu) {
                 "set `kind = \"kbuild\"` in [build], or give a run command (--run)",
             );
         }
-    }
-    let named = Parser::named(&qemu.parser);
-    if named.is_some_and(|parser| !parser.reports(&recipe.metric.name)) {
-        let message =
-            format!("the parser {:?} does not report the metric {:?}", qemu.parser, recipe.metric.name);
-        l.contradiction(
-            "metric.name",
-            message,
-            "judge a metric that it reports, or set `parser = \"number\"` in [machine]",
-        );
     }
 }

@@ -192,6 +192,88 @@ fn fixups_hold_the_patch_itself_and_resolved_commits() {
 }
 
 #[test]
+fn a_parser_gives_unit_and_direction_of_what_it_reports() {
+    let text = "[metric]\nname = \"tps\"\n[machine]\nrun = \"x\"\n[workload]\nparser = \"sysbench\"\n";
+    let loaded = load_text(text, &Overrides::default()).expect("loads");
+    let metric = &loaded.recipe.metric;
+    assert_eq!((metric.unit.as_str(), metric.direction), ("transactions/s", crate::model::Direction::Higher));
+    assert_eq!(loaded.recipe.reading.parser, "sysbench");
+    let json = serde_json::to_string(&loaded.recipe).expect("a recipe is JSON");
+    assert_eq!(serde_json::from_str::<Recipe>(&json).expect("reads back"), loaded.recipe);
+    let flags = over(|o| {
+        o.parser = some("pgbench");
+        o.run = some("./pgbench.sh");
+        o.metric = some("latency_avg_ms");
+    });
+    let loaded = load("qemu-hackbench", &flags, &resolve).expect("loads");
+    assert_eq!(loaded.recipe.metric.direction, crate::model::Direction::Lower);
+    let guest = load("qemu-hackbench", &over(|o| o.parser = some("hackbench")), &resolve).expect("loads");
+    assert_eq!(guest.recipe.reading.parser, "hackbench", "the flag replaces the machine's parser");
+}
+
+#[test]
+fn a_recipe_without_a_reading_is_as_it_was_before_there_were_any() {
+    let loaded = load_text(WHOLE, &Overrides::default()).expect("loads");
+    let json = serde_json::to_value(&loaded.recipe).expect("a recipe is JSON");
+    assert_eq!(json.get("reading"), None, "an older version reads the plan");
+    assert_eq!(serde_json::from_value::<Recipe>(json).expect("reads back"), loaded.recipe);
+}
+
+#[test]
+fn the_profile_says_where_the_numbers_of_any_program_stand() {
+    let text = "[metric]\nname = \"p99\"\n[machine]\nrun = \"x\"\n[workload]\nparser = \"json\"\n\
+                [workload.metrics.p99]\npointer = \"/lat/p99\"\nunit = \"us\"\ndirection = \"lower\"\n\
+                [workload.metrics.\"a.b\"]\npointer = \"/a/b\"\n";
+    let loaded = load_text(text, &Overrides::default()).expect("loads");
+    let reading = &loaded.recipe.reading;
+    let names: Vec<&str> = reading.metrics.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a.b", "p99"]);
+    assert_eq!((reading.metrics["p99"].at.as_str(), loaded.recipe.metric.unit.as_str()), ("/lat/p99", "us"));
+    let reader = crate::workload::Reader::of(reading).expect("is sound").expect("there is one");
+    let output =
+        crate::workload::Output { stdout: b"{\"lat\": {\"p99\": 7}}\n".to_vec(), ..Default::default() };
+    assert_eq!(reader.parse("p99", &output).map(|metrics| metrics["p99"]), Ok(7.0));
+    let text = "[metric]\nname = \"tps\"\ndirection = \"higher\"\n[machine]\nrun = \"x\"\n\
+                [workload]\nparser = \"csv\"\nseparator = \";\"\nrow = \"tasks=4\"\n[workload.metrics.tps]\ncolumn = \"ops\"\n";
+    let loaded = load_text(text, &Overrides::default()).expect("loads");
+    golden!("explain_workload", without_file(&loaded.explain().join("\n")));
+}
+
+/// Only what [workload] is about.
+fn without_file(explained: &str) -> String {
+    let lines = explained.lines().filter(|line| line.starts_with("workload") || line.starts_with("metric"));
+    lines.map(|line| line.split("  #").next().unwrap_or_default().trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_reading_that_cannot_work_is_refused() {
+    let workload = |rest: &str| format!("{WHOLE}[workload]\n{rest}\n");
+    golden!(
+        "workload",
+        messages(&[
+            &workload("parser = \"sysbensh\""),
+            &workload("parser = \"xyz\"\nseparator = \"ab\"\nrow = \"tasks\"\nregex = '(?P<tps>[0-9'"),
+            &workload("parser = \"regex\""),
+            &workload("parser = \"regex\"\nregex = 'tps: ([0-9]+)'"),
+            &workload("parser = \"regex\"\nregex = 'tps: (?P<tps>[0-9]+)'"),
+            &workload("parser = \"sysbench\"\nregex = '(?P<nopm>x)'\nrow = \"a=b\""),
+            &workload("parser = \"sysbench\"\nseperator = \";\""),
+            &workload("parser = \"json\"\n[workload.metrics.nopm]\npointer = \"a.b\""),
+            &workload("parser = \"json\"\n[workload.metrics.nopm]\npointr = \"/a\"\ndirection = \"up\""),
+            &workload("parser = \"csv\"\n[workload.metrics.tps]\npointer = \"/a\""),
+            &workload("parser = \"sysbench\"\n[workload.metrics.tps]\npointer = \"/a\""),
+            &WHOLE
+                .replace("higher", "lower")
+                .replace("[machine]", "[workload]\nparser = \"hammerdb\"\n[machine]"),
+            &format!(
+                "{}parser = \"number\"\n[build]\nkind = \"kbuild\"\n[workload]\nparser = \"hammerdb\"\n",
+                WHOLE.replace("[machine]", "[machine]\nkind = \"qemu\"")
+            ),
+        ])
+    );
+}
+
+#[test]
 fn unknown_keys_are_refused_with_the_nearest_known_one() {
     golden!(
         "unknown_keys",

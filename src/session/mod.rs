@@ -24,8 +24,8 @@ pub use judge::{Recomputed, against_good, recompute};
 pub use known::knowledge;
 pub use outlook::{Outlook, Play, play};
 pub use plan::{
-    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Fixup, Judging, Kbuild, MachineSpec, Plan, Purpose,
-    Qemu, Recipe, Revert,
+    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Fixup, Judging, Kbuild, MachineSpec, Place, Plan,
+    Purpose, Qemu, Reading, Recipe, Revert,
 };
 pub use planner::{Next, Planner, choice};
 pub use state::{

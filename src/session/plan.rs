@@ -1,6 +1,6 @@
 //! The plan: everything that was decided before the first measurement. Record 0 of the journal; never changes.
 
-use crate::model::{CommitId, Find, Metric, Relative};
+use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -109,7 +109,7 @@ pub enum MachineSpec {
     Command {
         /// Boot command; absent: each run counts as a boot of its own.
         boot: Option<String>,
-        /// Run command; its last line of output is the measurement.
+        /// Run command; its last line of output is the measurement, unless a parser is named ([`Reading`]).
         run: String,
     },
     /// A guest per boot under QEMU.
@@ -138,6 +138,43 @@ pub struct Qemu {
     pub run: String,
     /// How its output is read ("hackbench", "number").
     pub parser: String,
+}
+
+/// How the output of a run is read, where the machine's own way is not what is wanted. Plans of older versions have none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reading {
+    /// Name of the parser ("sysbench"); empty = the machine's own.
+    pub parser: String,
+    /// For the parser "regex": the pattern, each named group a metric.
+    pub regex: String,
+    /// For "csv": what separates columns; absent = a comma.
+    pub separator: Option<char>,
+    /// For "csv": the row, as "COLUMN=VALUE"; empty = there is one.
+    pub row: String,
+    /// For "json" and "csv": where each metric stands.
+    pub metrics: BTreeMap<String, Place>,
+}
+
+impl Reading {
+    /// Whether the machine's own way is all.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where a metric stands in an output that the profile describes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// A JSON pointer, or the name of a column.
+    pub at: String,
+    /// Its unit, for people.
+    #[serde(default)]
+    pub unit: String,
+    /// Which way is better, where the profile says.
+    #[serde(default)]
+    pub direction: Option<Direction>,
 }
 
 /// Bounds on what is measured. How many boots and runs a kernel gets within them is decided as the session goes. Plans of
@@ -232,6 +269,9 @@ pub struct Recipe {
     pub builder: BuilderSpec,
     /// Machine.
     pub machine: MachineSpec,
+    /// How what it prints is read.
+    #[serde(default, skip_serializing_if = "Reading::is_default")]
+    pub reading: Reading,
 }
 
 /// Record 0.

@@ -23,6 +23,11 @@ impl Metrics {
         &self.values
     }
 
+    /// The values alone.
+    pub fn into_values(self) -> BTreeMap<String, f64> {
+        self.values
+    }
+
     /// Why something that one could expect is missing, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -73,10 +78,10 @@ impl Metrics {
         }
     }
 
-    /// The values, `judged` among them; or that it is missing, and what there is.
-    pub(super) fn with(self, judged: &str) -> Result<BTreeMap<String, f64>, Invalid> {
+    /// Itself, if `judged` is among the values; else that it is missing, and what there is.
+    pub(super) fn with(self, judged: &str) -> Result<Self, Invalid> {
         if self.values.contains_key(judged) {
-            return Ok(self.values);
+            return Ok(self);
         }
         let names: Vec<&str> = self.values.keys().take(LISTED).map(String::as_str).collect();
         let more = match self.values.len().saturating_sub(LISTED) {

@@ -31,7 +31,7 @@ mod will_it_scale;
 
 pub use declared::Declared;
 pub use metrics::Metrics;
-pub use reader::{Options, Reader};
+pub use reader::{Options, Reader, pattern_of, row_of, separator_of};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -142,6 +142,33 @@ impl Parser {
             Self::Fio => "fio",
             Self::WillItScale => "will-it-scale",
             Self::UnixBench => "unixbench",
+        }
+    }
+
+    /// What it reads, in a line.
+    pub fn reads(self) -> &'static str {
+        match self {
+            Self::Number => "the last line of standard output, one number: the judged metric",
+            Self::Json => "any JSON, by pointers",
+            Self::Regex => "any text, by the named groups of a regular expression",
+            Self::Csv => "any table with named columns",
+            Self::Hackbench => "hackbench of rt-tests",
+            Self::HammerDb => {
+                "HammerDB TPROC-C: result line, time profile up to 5.x and of 6.0, JSON of jobs"
+            }
+            Self::Sysbench => "sysbench 1.0 and 1.1: OLTP, cpu, threads, mutex, memory",
+            Self::Schbench => "schbench of 2016 and later on standard error, and its --json",
+            Self::PerfBench => "perf bench sched messaging, pipe, all; -f simple",
+            Self::Cyclictest => "cyclictest of rt-tests: text, histogram (-h), --json",
+            Self::StressNg => {
+                "stress-ng --metrics and --metrics-brief on standard error, YAML (-Y) on standard output"
+            }
+            Self::Pgbench => "pgbench 12 to 17",
+            Self::Netperf => "netperf: streams, request/response, UDP, omni with -k or -o",
+            Self::Iperf3 => "iperf3 -J",
+            Self::Fio => "fio --output-format=json",
+            Self::WillItScale => "will-it-scale: a test's binary, or runtest.py",
+            Self::UnixBench => "UnixBench (Run)",
         }
     }
 

@@ -1,6 +1,7 @@
 //! A parser with what the profile tells it: what reads the outputs of a session.
 
 use super::{Invalid, Metrics, Output, Parser, generic, number};
+use crate::session::Reading;
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,26 @@ impl Reader {
     /// Options that the parser does not know are of no effect; a profile is checked for them.
     pub fn new(parser: Parser, options: Options) -> Self {
         Self { parser, options }
+    }
+
+    /// What a recipe asks for; `None`: what it prints is read in the machine's own way. Errors with what is wrong.
+    pub fn of(reading: &Reading) -> Result<Option<Self>, String> {
+        if reading.parser.is_empty() {
+            return Ok(None);
+        }
+        let parser =
+            Parser::named(&reading.parser).ok_or_else(|| format!("no parser {:?}", reading.parser))?;
+        let regex = match reading.regex.as_str() {
+            "" => None,
+            pattern => Some(pattern_of(pattern)?),
+        };
+        let row = match reading.row.as_str() {
+            "" => None,
+            row => Some(row_of(row)?),
+        };
+        let separator = reading.separator.map_or(Ok(b','), separator_of)?;
+        let places = reading.metrics.iter().map(|(name, place)| (name.clone(), place.at.clone())).collect();
+        Ok(Some(Self::new(parser, Options { places, regex, separator, row })))
     }
 
     /// The parser.
@@ -75,6 +96,11 @@ impl Reader {
     /// The values in `output` by metric name, each finite, `judged` among them. `judged` also names the value where the
     /// output itself does not.
     pub fn parse(&self, judged: &str, output: &Output) -> Result<BTreeMap<String, f64>, Invalid> {
+        self.judge(judged, output).map(Metrics::into_values)
+    }
+
+    /// The same with the remarks.
+    pub fn judge(&self, judged: &str, output: &Output) -> Result<Metrics, Invalid> {
         self.values(Some(judged), output)?.with(judged)
     }
 
@@ -104,5 +130,39 @@ impl Reader {
             Parser::WillItScale => super::will_it_scale::parse(output),
             Parser::UnixBench => super::unixbench::parse(output),
         }
+    }
+}
+
+/// A regular expression that has a named group. Errors with the reason.
+pub fn pattern_of(pattern: &str) -> Result<Regex, String> {
+    let regex = Regex::new(pattern).map_err(|error| {
+        // The last line says what is wrong, those before it draw where.
+        let error = error.to_string();
+        let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        format!("is no regular expression: {what}")
+    })?;
+    if regex.capture_names().flatten().next().is_none() {
+        return Err("has no named group such as (?P<tps>[0-9.]+), so it names no metric".to_owned());
+    }
+    Ok(regex)
+}
+
+/// "COLUMN=VALUE". Errors with the reason.
+pub fn row_of(row: &str) -> Result<(String, String), String> {
+    match row.split_once('=') {
+        Some((column, value)) if !column.trim().is_empty() => {
+            Ok((column.trim().to_owned(), value.trim().to_owned()))
+        }
+        Some(_) | None => Err("must be like \"COLUMN=VALUE\", e.g. \"tasks=4\"".to_owned()),
+    }
+}
+
+/// A separator of columns. Errors with the reason.
+pub fn separator_of(separator: char) -> Result<u8, String> {
+    match u8::try_from(separator) {
+        Ok(byte) if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r".contains(&byte) => {
+            Ok(byte)
+        }
+        Ok(_) | Err(_) => Err("must be one character such as \",\", \";\" or a tab".to_owned()),
     }
 }

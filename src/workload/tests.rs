@@ -124,6 +124,40 @@ fn every_parser_is_found_by_its_name_and_no_other() {
     assert_eq!(Parser::nearest("xyz"), None);
 }
 
+/// The tables of docs/parsers.md.
+fn documented() -> String {
+    let mut text = String::new();
+    let cell = |text: &str| text.replace('|', "\\|");
+    for parser in Parser::ALL {
+        write!(text, "\n## {parser}\n\n{}.\n\n", parser.reads()).expect("text takes it");
+        text.push_str("| metric | unit | better | what |\n|---|---|---|---|\n");
+        for declared in parser.metrics() {
+            let better = match declared.direction {
+                Some(crate::model::Direction::Higher) => "higher",
+                Some(crate::model::Direction::Lower) => "lower",
+                None => "-",
+            };
+            let (name, unit, about) = (cell(declared.name), cell(declared.unit), cell(declared.about));
+            writeln!(text, "| `{name}` | {unit} | {better} | {about} |").expect("text takes it");
+        }
+    }
+    text
+}
+
+#[test]
+fn the_documentation_lists_what_the_parsers_declare() {
+    /// Where the tables begin.
+    const MARK: &str = "<!-- below: written by the test the_documentation_lists_what_the_parsers_declare under SB_WRITE_DOCS=1 -->\n";
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/parsers.md");
+    let page = std::fs::read_to_string(&path).expect("the page is there");
+    let (head, tables) = page.split_once(MARK).expect("it has the mark");
+    if std::env::var_os("SB_WRITE_DOCS").is_some() {
+        std::fs::write(&path, format!("{head}{MARK}{}", documented())).expect("can be written");
+    } else {
+        assert_eq!(tables, documented(), "run the test with SB_WRITE_DOCS=1");
+    }
+}
+
 #[test]
 fn numbers_of_a_failed_run_are_not_read() {
     for recorded in RUNS.iter() {

@@ -11,8 +11,8 @@ use sched_bisect::model::{
 };
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
-    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Recipe,
-    State,
+    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Reading,
+    Recipe, State,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -86,6 +86,7 @@ fn recipe() -> Recipe {
         deadlines: Deadlines { build_s: 60, boot_s: 60, run_s: 60 },
         builder: BuilderSpec::None,
         machine: MachineSpec::Command { boot: None, run: "scripted".to_owned() },
+        reading: Reading::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use sched_bisect::model::{
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
     Action, Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Planner,
-    Purpose, Recipe, State, next_action,
+    Purpose, Reading, Recipe, State, next_action,
 };
 use std::collections::BTreeMap;
 
@@ -72,6 +72,7 @@ pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, bo
             deadlines: Deadlines { build_s: 1, boot_s: 1, run_s: 1 },
             builder: BuilderSpec::None,
             machine: MachineSpec::Command { boot: None, run: "true".to_owned() },
+            reading: Reading::default(),
         },
         host: BTreeMap::new(),
     }

@@ -125,6 +125,7 @@ fn plan(world: &World, dag: &Dag, costs: &Costs, unit: f64) -> Plan {
             deadlines: Deadlines { build_s: 3600, boot_s: 600, run_s: 3600 },
             builder: BuilderSpec::Command { command: "simulated".to_owned() },
             machine: MachineSpec::Command { boot: Some("simulated".to_owned()), run: "simulated".to_owned() },
+            reading: crate::session::Reading::default(),
         },
         host: BTreeMap::new(),
     }

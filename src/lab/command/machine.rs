@@ -1,12 +1,13 @@
 //! [`Machine`] over the boot and run commands.
 
 use super::call::{Answer, LeftBehind, absolute, infra};
-use super::reading::{first_line, read_measurement};
+use super::reading::{first_line, read_measurement, read_output};
 use super::site::{Calling, SharedSite, with_suffix};
 use crate::lab::{BootJob, Machine, RunJob};
 use crate::model::{
     Artifact, BootRecord, BootResult, InfraFailure, InfraKind, RunResult, Untestable, UntestableKind,
 };
+use crate::workload::Reader;
 use async_trait::async_trait;
 use std::collections::HashSet;
 use std::path::Path;
@@ -26,6 +27,8 @@ pub struct CommandMachine {
     commands: Commands,
     /// Name of the judged metric.
     metric: String,
+    /// Reads the run's output; `None`: its last line is the measurement.
+    reader: Option<Reader>,
     /// Boot ids of the session so far.
     seen: HashSet<String>,
     /// What the live boot left running on this host.
@@ -36,7 +39,12 @@ impl CommandMachine {
     /// A machine with no live boot. `metric` is the judged one; `seen` holds the boot ids that the session's journal
     /// knows already.
     pub fn new(site: SharedSite, commands: Commands, metric: String, seen: HashSet<String>) -> Self {
-        Self { site, commands, metric, seen, live: None }
+        Self { site, commands, metric, reader: None, seen, live: None }
+    }
+
+    /// Reads what runs print in this way, instead of taking its last line for the measurement.
+    pub fn read_by(self, reader: Reader) -> Self {
+        Self { reader: Some(reader), ..self }
     }
 
     fn booted(&mut self, record: BootRecord) -> BootResult {
@@ -112,9 +120,15 @@ impl Machine for CommandMachine {
         ];
         let call = site.call(calling).with(&job.artifact.commit, &site.artifacts_dir(&job.artifact), env);
         match call.answer().await {
-            Answer::Done => read_measurement(&job.log, &self.metric).unwrap_or_else(|error| {
-                RunResult::Infra(infra(&format!("read the run's output {}", job.log.display()), &error))
-            }),
+            Answer::Done => {
+                let read = match &self.reader {
+                    None => read_measurement(&job.log, &self.metric),
+                    Some(reader) => read_output(&job.log, &err, reader, &self.metric),
+                };
+                read.unwrap_or_else(|error| {
+                    RunResult::Infra(infra(&format!("read the run's output {}", job.log.display()), &error))
+                })
+            }
             Answer::CannotMeasure(reason) => {
                 RunResult::Untestable(Untestable { kind: UntestableKind::Declared, reason })
             }

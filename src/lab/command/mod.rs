@@ -1,7 +1,7 @@
 //! Builder and machine over the user's own commands; the contract is `hooks/README.md`.
 //!
 //! Owns: how a command is called (directory, environment, logs), what its exit status means, how its measurement is
-//! read, and which candidate the session's tree holds. Must not do: judge a number, retry, decide whether a failing
+//! read (in its last line, or by a parser of [`workload`](crate::workload)), and which candidate the session's tree holds. Must not do: judge a number, retry, decide whether a failing
 //! boot is the commit's fault for good.
 //!
 //! Invariants: a command sees its candidate checked out in the tree; a candidate whose product stays in the tree is

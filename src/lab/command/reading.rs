@@ -3,6 +3,7 @@
 //! Only the end of a log is read, so that output of any size costs the same; any byte may occur in it.
 
 use crate::model::RunResult;
+use crate::workload::{Output, Reader};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use std::collections::BTreeMap;
@@ -13,6 +14,9 @@ use std::path::Path;
 
 /// How much of a log's end is looked at, in bytes; a measurement with hundreds of metrics fits.
 const TAIL: u64 = 64 * 1024;
+
+/// How much a parser is given of each stream, in bytes; no benchmark prints so much, and more is not to be kept in memory.
+const WHOLE: u64 = 64 << 20;
 
 /// How much of a foreign line a message quotes, in characters.
 const QUOTED: usize = 160;
@@ -70,6 +74,22 @@ pub(super) fn read_measurement(log: &Path, judged: &str) -> io::Result<RunResult
     Ok(match read {
         Ok(metrics) => RunResult::Measured { metrics },
         Err(reason) => RunResult::Invalid { reason },
+    })
+}
+
+/// Reads the metrics of a run by a parser; `judged` must be among them.
+pub(super) fn read_output(out: &Path, err: &Path, reader: &Reader, judged: &str) -> io::Result<RunResult> {
+    let whole = |log: &Path| -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        File::open(log)?.take(WHOLE + 1).read_to_end(&mut bytes)?;
+        Ok(if bytes.len() as u64 > WHOLE { None } else { Some(bytes) })
+    };
+    let (Some(stdout), Some(stderr)) = (whole(out)?, whole(err)?) else {
+        return Ok(RunResult::Invalid { reason: format!("it printed more than {} MiB", WHOLE >> 20) });
+    };
+    Ok(match reader.parse(judged, &Output { stdout, stderr, status: 0 }) {
+        Ok(metrics) => RunResult::Measured { metrics },
+        Err(invalid) => RunResult::Invalid { reason: format!("{}: {invalid}", reader.parser()) },
     })
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::lab::process::end_leftovers;
 use crate::lab::{BootJob, BuildJob, Builder, Machine, RunJob};
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, InfraKind, RunResult, StepId, UntestableKind};
+use crate::workload::{Options, Parser, Reader};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -360,6 +361,21 @@ async fn an_unusable_measurement_is_invalid_and_a_failure_says_its_last_words() 
     let mut lab = Lab::new(None, None, "echo 5; echo 'cannot allocate\r' >&2; exit 3");
     let reason = "the run command failed with exit 3: cannot allocate".to_owned();
     assert_eq!(lab.run(&in_tree()).await, RunResult::Failed { reason });
+}
+
+#[tokio::test]
+async fn a_parser_reads_both_streams_of_a_run_and_its_reason_is_kept() {
+    let by_hackbench = |run: &str| {
+        let mut lab = Lab::new(None, None, run);
+        let reader = Reader::new(Parser::Hackbench, Options::default());
+        lab.machine = lab.machine.read_by(reader);
+        lab
+    };
+    let mut lab = by_hackbench("echo 'Time: 0.25'; echo done");
+    assert_eq!(lab.run(&in_tree()).await, measured(0.25));
+    let mut lab = by_hackbench("echo 'Time: 0.25'; echo \"longjmp'ed out\" >&2");
+    let RunResult::Invalid { reason } = lab.run(&in_tree()).await else { panic!("a killed run is invalid") };
+    assert!(reason.starts_with("hackbench: hackbench was ended before it was done"), "{reason}");
 }
 
 #[tokio::test]

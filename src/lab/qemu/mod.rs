@@ -31,7 +31,7 @@ use self::identity::Identity;
 use super::{BootJob, Machine, RunJob};
 use crate::model::{BootNo, BootRecord, BootResult, InfraKind, RunResult, UntestableKind};
 use crate::session::Qemu;
-use crate::workload::{Output, Parser};
+use crate::workload::{Options, Output, Parser, Reader};
 use async_trait::async_trait;
 use std::collections::HashSet;
 use std::io;
@@ -86,7 +86,7 @@ fn parser_names() -> String {
 pub struct QemuMachine {
     spec: Qemu,
     wanted: Wanted,
-    parser: Parser,
+    reader: Reader,
     metric: String,
     owner: PathBuf,
     scratch: PathBuf,
@@ -122,7 +122,7 @@ impl QemuMachine {
         Ok(Self {
             spec,
             wanted,
-            parser,
+            reader: Reader::new(parser, Options::default()),
             metric: metric.to_owned(),
             owner: owner.to_path_buf(),
             scratch: scratch.to_path_buf(),
@@ -131,6 +131,11 @@ impl QemuMachine {
             proven: false,
             live: None,
         })
+    }
+
+    /// Reads what runs print in this way instead of the spec's.
+    pub fn read_by(self, reader: Reader) -> Self {
+        Self { reader, ..self }
     }
 
     async fn start_and_prove(&mut self, job: &BootJob) -> Result<BootRecord, Failure> {
@@ -336,7 +341,7 @@ impl QemuMachine {
             return Ok(RunResult::Invalid { reason });
         }
         let output = Output { stdout: answer.stdout, stderr: answer.stderr, status: answer.status };
-        Ok(match self.parser.parse(&self.metric, &output) {
+        Ok(match self.reader.parse(&self.metric, &output) {
             Ok(metrics) => RunResult::Measured { metrics },
             Err(invalid) => RunResult::Invalid { reason: invalid.reason },
         })
