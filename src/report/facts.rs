@@ -3,6 +3,7 @@
 //! Keys are only added within a schema. Relative effects are fractions, positive = worse. Absent facts are `null`.
 
 use super::search::{GuardFacts, SearchFacts, facts as search_facts, guards, more_time};
+use super::seen::{SeenFacts, seen};
 use crate::model::Sense;
 use crate::model::{Check, CommitId, ConclusionKind, Culprit, Effect, Explained, Metric, Suspect, Verdict};
 use crate::search::{self, Dag};
@@ -41,6 +42,9 @@ pub struct Report {
     pub range: u64,
     /// Bad against good.
     pub endpoints: EndpointsFacts,
+    /// What else their runs measured, not judged; left out where it is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_seen: Vec<SeenFacts>,
     /// The end, or where it stands.
     pub conclusion: ConclusionFacts,
     /// What was done to check a named culprit.
@@ -210,6 +214,7 @@ impl Report {
             minimum_effect: plan.recipe.minimum_effect.0,
             range: plan.candidates,
             endpoints: endpoints(state),
+            also_seen: seen(state),
             conclusion: conclusion(dag, state),
             checks: checks(state),
             candidates: candidates(dag, state, &planner),

@@ -8,6 +8,7 @@ mod facts;
 mod log;
 mod progress;
 mod search;
+mod seen;
 mod text;
 
 pub use facts::{
@@ -17,6 +18,7 @@ pub use facts::{
 pub use log::{git_log, people_log};
 pub use progress::{Lines, ProgressLine, say};
 pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
+pub use seen::SeenFacts;
 pub use text::{status, text};
 
 use crate::journal::Record;

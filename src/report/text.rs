@@ -9,6 +9,9 @@ use std::fmt::Write;
 /// Suspects that are listed one by one.
 const LISTED: usize = 40;
 
+/// Metrics beside the judged one that are listed, those with the largest change.
+const SEEN: usize = 8;
+
 /// Columns the text is wrapped to.
 const WIDTH: usize = 78;
 
@@ -130,6 +133,15 @@ fn setting(out: &mut String, report: &Report) {
     if let Some(effect) = ends.effect {
         let words = effect.words(report.metric.direction);
         line(out, "endpoints", &format!("{words}; {} boots, {} runs", ends.boots, ends.runs));
+    }
+    for seen in report.also_seen.iter().take(SEEN) {
+        line(out, "also seen", &seen.words());
+    }
+    if !report.also_seen.is_empty() {
+        let more = report.also_seen.len().saturating_sub(SEEN) as u64;
+        let more =
+            if more > 0 { format!("; {} in the JSON", counted(more, "more metric")) } else { String::new() };
+        line(out, "", &format!("(medians of runs, good to bad; not judged{more})"));
     }
     let range = if report.purpose == "bisect" {
         format!("{}; ", counted(report.range, "commit"))

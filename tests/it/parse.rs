@@ -1,6 +1,6 @@
 //! `parse`, with the real binary; and a session whose run command prints what a benchmark prints.
 
-use crate::common::rig::{Said, command_in, said};
+use crate::common::rig::{Profile, Rig, Said, command_in, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -105,4 +105,27 @@ fn standard_input_is_an_output_too() {
     command.stdin(std::fs::File::open(&file).expect("opens"));
     let said = said(&command.output().expect("the program runs")).exits(0);
     assert!(said.flat().starts_with("tps 12.5"), "{}", said.out);
+}
+
+/// Prints what pgbench does, at 10 transactions a second a level.
+const PGBENCH: &str = "read -r l < level; n=$((l * 10 + SB_BOOT * 7 % 11 - 5)); \
+    printf 'progress: 1.0 s, 1.0 tps, lat 1 ms stddev 1\\n' >&2; \
+    printf 'number of transactions actually processed: 600\\nlatency average = %d.5 ms\\n' $((90000 / n)); \
+    printf 'tps = %d.25 (without initial connection time)\\n' $n";
+
+#[test]
+fn a_session_judges_what_its_parser_reads_and_shows_what_else_was_seen() {
+    let mut rig = Rig::new(&Profile::default());
+    let c = rig.line(&[100, 100, 100, 90, 90]);
+    let said =
+        rig.run(&["start", "c0", "c4", "--run", PGBENCH, "--parser", "pgbench", "--metric", "tps"]).exits(0);
+    said.tells("(\"c3\") is the regression").tells("tps [transactions/s], higher is better");
+    said.tells("also seen latency_avg_ms");
+    let json = rig.json("c0..c4");
+    assert_eq!(json["conclusion"]["commit"], c[3].as_str());
+    let (_, state, _) = rig.load("c0..c4");
+    assert_eq!(state.plan.recipe.reading.parser, "pgbench");
+    let refused =
+        rig.run(&["start", "c0", "c4", "--run", PGBENCH, "--parser", "pgbench", "--metric", "nopm"]).exits(2);
+    assert!(refused.err.contains("does not report the metric \"nopm\""), "{}", refused.err);
 }
