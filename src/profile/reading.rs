@@ -5,7 +5,7 @@ use super::layers::Layers;
 use super::value::{Read, filled, one_of, show_text, text, word};
 use crate::model::{Direction, Metric};
 use crate::session::{MachineSpec, Place, Reading};
-use crate::workload::{Parser, Reader, pattern_of, row_of, separator_of};
+use crate::workload::{Options, Parser, Reader, pattern_of, row_of, separator_of};
 
 /// Table of the metrics that the profile describes.
 const METRICS: &str = "workload.metrics";
@@ -148,7 +148,8 @@ fn judged(l: &mut Layers, metric: &Metric, reading: &Reading, machine: &MachineS
     let Some(parser) = parser(reading, machine) else { return };
     let reports = match Reader::of(reading) {
         Ok(Some(reader)) => reader.reports(&metric.name),
-        Ok(None) | Err(_) => parser.reports(&metric.name),
+        // Of a parser of the machine nothing more is said.
+        Ok(None) | Err(_) => Reader::new(parser, Options::default()).reports(&metric.name),
     };
     if !reports {
         let message = format!("the parser {:?} does not report the metric {:?}", parser.name(), metric.name);

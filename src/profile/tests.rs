@@ -269,6 +269,10 @@ fn a_reading_that_cannot_work_is_refused() {
                 "{}parser = \"number\"\n[build]\nkind = \"kbuild\"\n[workload]\nparser = \"hammerdb\"\n",
                 WHOLE.replace("[machine]", "[machine]\nkind = \"qemu\"")
             ),
+            &format!(
+                "{}parser = \"regex\"\n[build]\nkind = \"kbuild\"\n",
+                WHOLE.replace("[machine]", "[machine]\nkind = \"qemu\"")
+            ),
         ])
     );
 }
