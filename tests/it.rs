@@ -3,6 +3,8 @@
 #[path = "common/mod.rs"]
 mod common;
 
+#[path = "it/belief.rs"]
+mod belief;
 #[path = "it/cases_failures.rs"]
 mod cases_failures;
 #[path = "it/cases_history.rs"]
@@ -21,6 +23,8 @@ mod history;
 mod journal;
 #[path = "it/kbuild.rs"]
 mod kbuild;
+#[path = "it/numerics.rs"]
+mod numerics;
 #[path = "it/parse.rs"]
 mod parse;
 #[path = "it/qemu_boot.rs"]
