@@ -15,6 +15,8 @@ mod cases_noise;
 mod cases_revert;
 #[path = "it/cli.rs"]
 mod cli;
+#[path = "it/determinism.rs"]
+mod determinism;
 #[path = "it/driver.rs"]
 mod driver;
 #[path = "it/history.rs"]
