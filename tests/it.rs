@@ -19,6 +19,8 @@ mod cli;
 mod determinism;
 #[path = "it/driver.rs"]
 mod driver;
+#[path = "it/halving.rs"]
+mod halving;
 #[path = "it/history.rs"]
 mod history;
 #[path = "it/journal.rs"]
