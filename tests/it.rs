@@ -5,6 +5,8 @@ mod common;
 
 #[path = "it/belief.rs"]
 mod belief;
+#[path = "it/cases_engine.rs"]
+mod cases_engine;
 #[path = "it/cases_failures.rs"]
 mod cases_failures;
 #[path = "it/cases_history.rs"]

@@ -14,6 +14,8 @@ mod odds;
 mod steps;
 mod stretch;
 mod testable;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod worth;
 

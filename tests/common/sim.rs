@@ -78,6 +78,9 @@ pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, bo
     }
 }
 
+/// A metric's name and its value by place.
+pub type Also = (String, fn(usize) -> f64);
+
 /// A session and what it decided.
 pub struct Sim {
     dag: Dag,
@@ -86,19 +89,41 @@ pub struct Sim {
     pub state: State,
     /// The decisions, in order.
     pub decided: Vec<Event>,
+    /// A metric that each run gives beside the judged one.
+    pub also: Option<Also>,
+    /// Milliseconds that a boot and a run take; the session learns its costs from them.
+    pub takes_ms: (i64, i64),
+    now_ms: i64,
 }
 
 impl Sim {
     /// A session that has not begun.
     pub fn new(plan: Plan) -> Self {
         let commits = usize::try_from(plan.candidates).expect("small") + 1;
-        let dag = line(commits);
+        Self::over(line(commits), plan)
+    }
+
+    /// The same over any graph; its nodes are the places.
+    pub fn over(dag: Dag, plan: Plan) -> Self {
         let planner = Planner::new(&dag, &plan);
-        Self { dag, planner, state: State::new(plan), decided: Vec::new() }
+        Self {
+            dag,
+            planner,
+            state: State::new(plan),
+            decided: Vec::new(),
+            also: None,
+            takes_ms: (0, 0),
+            now_ms: 0,
+        }
     }
 
     fn apply(&mut self, event: &Event) {
-        self.state.apply(0, event).expect("the session's own events apply");
+        if matches!(event, Event::BootFinished { .. }) {
+            self.now_ms += self.takes_ms.0;
+        } else if matches!(event, Event::RunFinished { .. }) {
+            self.now_ms += self.takes_ms.1;
+        }
+        self.state.apply(self.now_ms, event).expect("the session's own events apply");
     }
 
     /// Works until `until` holds of a decision, or to the end.
@@ -130,7 +155,9 @@ impl Sim {
                 Action::Run { boot, repetition } => {
                     let commit = &self.state.boot(boot).expect("it is up").commit;
                     let at = self.dag.index(commit).expect("it is in the line");
-                    let metrics = BTreeMap::from([(METRIC.to_owned(), measure(at, boot.0))]);
+                    let judged = self.state.plan.recipe.metric.name.clone();
+                    let mut metrics = BTreeMap::from([(judged, measure(at, boot.0))]);
+                    metrics.extend(self.also.as_ref().map(|(name, value)| (name.clone(), value(at))));
                     self.apply(&Event::RunStarted { step, boot, repetition });
                     self.apply(&Event::RunFinished { step, boot, result: RunResult::Measured { metrics } });
                 }
