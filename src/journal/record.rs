@@ -3,6 +3,7 @@
 use super::JournalError;
 use crate::session::Event;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::path::Path;
 
 /// Major version of the record format. A journal of a higher one is refused.
@@ -30,9 +31,8 @@ pub struct Record {
 impl Record {
     /// A record that follows the one with `previous_sum` ("" for record 0).
     pub(super) fn new(seq: u64, at: i64, event: Event, previous_sum: &str) -> Self {
-        let mut record = Self { v: FORMAT_VERSION, seq, at, event, sum: String::new() };
-        record.sum = record.checksum(previous_sum);
-        record
+        let sum = checksum(previous_sum, (FORMAT_VERSION, seq, at), &json(&event));
+        Self { v: FORMAT_VERSION, seq, at, event, sum }
     }
 
     /// The line as it stands in the journal, with its end.
@@ -41,11 +41,23 @@ impl Record {
         line.push('\n');
         line
     }
+}
 
-    fn checksum(&self, previous_sum: &str) -> String {
-        let body = format!("{previous_sum}\n{}\n{}\n{}\n{}", self.v, self.seq, self.at, json(&self.event));
-        blake3::hash(body.as_bytes()).to_hex()[..SUM_DIGITS].to_owned()
-    }
+/// A record whose event is kept as it was written: an earlier version's has fields that today's lacks, and lacks others.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written<'a> {
+    v: u64,
+    seq: u64,
+    at: i64,
+    #[serde(borrow)]
+    event: &'a RawValue,
+    sum: String,
+}
+
+fn checksum(previous_sum: &str, (v, seq, at): (u64, u64, i64), event: &str) -> String {
+    let body = format!("{previous_sum}\n{v}\n{seq}\n{at}\n{event}");
+    blake3::hash(body.as_bytes()).to_hex()[..SUM_DIGITS].to_owned()
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -96,17 +108,20 @@ fn is_torn(line: &[u8], due: u64) -> bool {
 }
 
 fn parse(line: &[u8], previous: Option<&Record>) -> Result<Record, String> {
-    let record: Record = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+    let written: Written<'_> = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+    let (v, seq, at) = (written.v, written.seq, written.at);
     let expected = previous.map_or(0, |p| p.seq + 1);
-    if record.seq != expected {
-        return Err(format!("record {} stands where record {expected} should", record.seq));
+    if seq != expected {
+        return Err(format!("record {seq} stands where record {expected} should"));
     }
-    // The line must be what this program writes: a byte flipped in a key's spelling or a number's form would
-    // otherwise pass where it decodes to the same value.
-    if json(&record).as_bytes() != line || record.checksum(previous.map_or("", |p| &p.sum)) != record.sum {
-        return Err(format!("record {} does not match its checksum", record.seq));
+    // Every byte must be as it was written: one flipped in a key's spelling or a number's form would otherwise pass
+    // where it decodes to the same value.
+    let sum = checksum(previous.map_or("", |p| &p.sum), (v, seq, at), written.event.get());
+    if json(&written).as_bytes() != line || sum != written.sum {
+        return Err(format!("record {seq} does not match its checksum"));
     }
-    Ok(record)
+    let event = serde_json::from_str(written.event.get()).map_err(|e| e.to_string())?;
+    Ok(Record { v, seq, at, event, sum })
 }
 
 /// Whether the line fails because a newer program wrote it.

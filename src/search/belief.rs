@@ -28,7 +28,7 @@ const SCALES: usize = 7;
 const WIDEST: f64 = 4.0;
 
 /// Boot sds over run sd that are weighed once boots of several runs can tell them apart.
-const RHOS: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
+const RHOS: [f64; 6] = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0];
 
 /// How runs may scatter, each as likely.
 const TAILS: [Tail; 2] = [Tail::Heavy, Tail::Normal];

@@ -751,10 +751,11 @@ impl Engine {
         measured.into_iter().find(|&node| node >= last && !self.untestable[node] && is_good_tip(node))
     }
 
-    /// Every few boots: are there three levels, or a bad kernel inside a good one?
+    /// Every few boots, and before a culprit is confirmed: are there three levels, or a bad kernel inside a good one?
     fn look_for_more(&self) -> Option<Step> {
-        if self.narrowed.len() >= MOST_SCOPES || self.taken_back > 0 || !self.boots.is_multiple_of(LOOK_EVERY)
-        {
+        let is_due = self.boots.is_multiple_of(LOOK_EVERY)
+            || self.belief.classes().1[self.belief.leader()] >= CONFIRM_FROM;
+        if self.narrowed.len() >= MOST_SCOPES || self.taken_back > 0 || !is_due {
             return None;
         }
         let scope = self.belief.scope();

@@ -11,6 +11,13 @@ const NU: f64 = 5.0;
 /// Squared standardised residual beyond which a run says nothing more (632 scales): keeps products finite.
 const Z2_CAP: f64 = 4e5;
 
+/// Boot sd over run scale beyond which the boot effect is integrated out about the peak of the boot's runs (Laplace's
+/// approximation): the nodes of a rule over the boot effect lie too far apart there, and how runs scatter matters little.
+const WIDE_BOOTS: f64 = 2.0;
+
+/// Steps of the search for that peak.
+const PEAK_STEPS: usize = 30;
+
 /// Runs whose densities can be multiplied without leaving the range of a double.
 const FAST_RUNS: usize = 16;
 
@@ -20,7 +27,7 @@ const RUN_INFORMATION: f64 = (NU + 3.0) / (NU + 1.0);
 
 /// Logarithm of the ratio of the densities of the standard normal and of Student's t with 5 degrees of freedom at zero: the
 /// constants that the likelihoods below leave out.
-const NORMAL_OVER_T: f64 = 0.049_677_5;
+const NORMAL_OVER_T: f64 = 0.049_681_1;
 
 /// Nodes and weights of Gauss and Hermite's rule of 7 points for a standard normal (Abramowitz and Stegun, 25.4.46).
 const HERMITE: [(f64, f64); 7] = [
@@ -148,6 +155,10 @@ impl Grid {
                 continue;
             }
             let scale = runs.len() as f64 * noise.s.ln();
+            if noise.rho > WIDE_BOOTS {
+                self.add_wide(runs, noise, row);
+                continue;
+            }
             if runs.len() > FAST_RUNS {
                 self.add_many(runs, noise, row);
                 continue;
@@ -175,6 +186,19 @@ impl Grid {
         let precision = r / (noise.s * noise.s * joint);
         let constant =
             r * NORMAL_OVER_T - r * noise.s.ln() - 0.5 * joint.ln() - 0.5 * spread / (noise.s * noise.s);
+        self.add_bell((mean, precision, constant), row);
+    }
+
+    /// Heavy-tailed runs of a boot whose effect is wide beside them.
+    fn add_wide(&self, runs: &[f64], noise: &Noise, row: &mut [f64]) {
+        let (mean, log, information) = peak(runs, noise.s);
+        let boot = (noise.rho * noise.s).powi(2);
+        let constant = log - 0.5 * (1.0 + boot * information).ln();
+        self.add_bell((mean, 1.0 / (1.0 / information + boot), constant), row);
+    }
+
+    /// Adds a normal likelihood: where it peaks, how sharply, and how high.
+    fn add_bell(&self, (mean, precision, constant): (f64, f64, f64), row: &mut [f64]) {
         let at = |level: f64, shift: f64| -0.5 * precision * (mean - shift - level).powi(2);
         for (value, level) in row.iter_mut().zip(&self.levels) {
             *value += constant
@@ -248,6 +272,26 @@ impl Grid {
             }
         }
     }
+}
+
+/// Where runs of Student's t with 5 degrees of freedom and scale `s` most likely have their centre (by reweighting: Lange,
+/// Little and Taylor 1989), their log likelihood there, and the information about it.
+fn peak(runs: &[f64], s: f64) -> (f64, f64, f64) {
+    let mut sorted = runs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let mut centre = sorted[sorted.len() / 2];
+    let square = |run: &f64, centre: f64| ((run - centre) / s).powi(2).min(Z2_CAP);
+    for _ in 0..PEAK_STEPS {
+        let weighted = runs.iter().map(|run| (1.0 / (NU + square(run, centre)), run));
+        let (total, sum) = weighted.fold((0.0, 0.0), |(t, v), (w, run)| (t + w, v + w * run));
+        centre = sum / total;
+    }
+    let log: f64 = runs.iter().map(|run| -3.0 * (1.0 + square(run, centre) / NU).ln() - s.ln()).sum();
+    let curvature = |z2: f64| (NU + 1.0) * (NU - z2) / (NU + z2).powi(2);
+    let seen: f64 = runs.iter().map(|run| curvature(square(run, centre))).sum();
+    // Between two groups of runs the curvature vanishes; what so many runs tell on average bounds it.
+    let usual = runs.len() as f64 / RUN_INFORMATION;
+    (centre, log, seen.clamp(0.25 * usual, 1.6 * usual) / (s * s))
 }
 
 /// Convolves a likelihood, given and returned as logarithms, with a normal of `sd` grid steps. Beyond the grid it is

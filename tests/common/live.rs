@@ -419,7 +419,10 @@ pub fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 let named = std::fs::read_link(&path).expect("a link");
                 files.insert(path, named.into_os_string().into_encoded_bytes());
             } else {
-                files.insert(path.clone(), std::fs::read(&path).expect("a file"));
+                files.insert(
+                    path.clone(),
+                    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())),
+                );
             }
         }
     }

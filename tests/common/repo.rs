@@ -147,6 +147,11 @@ pub fn git_in(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null").env("LC_ALL", "C");
+    // Else git tidies up by itself, in the background, while a test compares files.
+    command
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "maintenance.auto")
+        .env("GIT_CONFIG_VALUE_0", "false");
     for role in ["AUTHOR", "COMMITTER"] {
         command.env(format!("GIT_{role}_NAME"), "A U Thor");
         command.env(format!("GIT_{role}_EMAIL"), "author@example.com");

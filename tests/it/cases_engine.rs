@@ -274,3 +274,42 @@ fn the_verdict_follows_the_configured_metric() {
     let end = run("p50", median, "p99.9", tail);
     assert_eq!((end.kind, end.commit), (ConclusionKind::NoDifference, None), "{}", end.reason);
 }
+
+#[test]
+fn more_runs_in_a_boot_do_not_settle_what_boots_vary_in() {
+    // Case 74: with two boots of each end that differ by 2 % it stays open whether an end is 2 % slower, however many
+    // runs they have.
+    use sched_bisect::search::{Belief, Graph, Scope};
+    use std::sync::Arc;
+    let graph = Arc::new(Graph::new(&[vec![], vec![0]], vec![true, false]));
+    let sure = |runs: usize| {
+        let is_sure = |seed: &u64| {
+            let mut noise = Boots::new(*seed, 0.02, 0.002);
+            let scope = Scope { good: None, bad: 1 };
+            let mut belief =
+                Belief::new(graph.clone(), (scope, 0), 0.02, vec![(0.0, 1.0)], &[0.0, 1.0], true);
+            for boot in 0..4 {
+                let node = (boot % 2) as usize;
+                let values: Vec<(f64, u32)> = (0..runs).map(|_| (noise.noise(boot), 0)).collect();
+                belief.observe(node, boot, 0, &values);
+            }
+            belief.begin();
+            let none = belief.p_no_change(0.2);
+            !(0.02..0.98).contains(&none)
+        };
+        (0..200).filter(is_sure).count()
+    };
+    let (few, many) = (sure(2), sure(15));
+    // 2 % of 200 trials at the level asked on either side, and three sds more.
+    assert!(many <= 16 && few <= 16, "sure in {few} and {many} of 200");
+}
+
+#[test]
+fn runs_of_one_boot_are_one_sample() {
+    // Cases 75 and 81: boots differ by 2 %, the runs of a boot by 0.3 %, nothing else; each boot is a look at the data. 400
+    // sessions.
+    let (claims, names, runs) = equal_kernels(400, 0.02, 0.003);
+    assert!(runs > 1.05, "{runs} runs a boot: a boot has several");
+    // 1 % of 400 and three sds of it; of claims 3 %.
+    assert!(names <= 9 && claims <= 22, "{names} names, {claims} claims");
+}

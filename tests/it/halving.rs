@@ -62,20 +62,19 @@ fn put_as_of_today(rig: &Rig, records: usize) {
 }
 
 #[test]
-fn a_session_of_version_0_1_is_read_or_refused_and_nothing_of_it_is_lost() {
+fn a_session_of_version_0_1_is_read_and_nothing_of_it_is_lost() {
     for records in CUTS {
         let (rig, c) = rig();
         let before = put(&rig, records);
         let is_kept =
             || std::fs::read(rig.session(NAME).journal()).expect("the journal").starts_with(&before);
-        for command in ["status", "report", "log", "audit", "resume"] {
-            let said: Said = rig.run(&[command, NAME]);
-            assert!([0, 7].contains(&said.status), "{command} {records}: {said:?}");
-            if said.status == 7 && command != "audit" {
-                assert!(said.out.is_empty() && said.err.contains("journal.jsonl"), "{command}: {said:?}");
-            }
+        for command in ["status", "report", "log", "audit"] {
+            rig.run(&[command, NAME]).exits(0);
             assert!(is_kept(), "{command} of {records} records has changed them");
         }
+        // Its repository is elsewhere.
+        let said: Said = rig.run(&["resume", NAME]);
+        assert!(is_kept(), "resume of {records} records has changed them: {said:?}");
         // It does not stand in the way of another.
         rig.run(&["list"]).exits(0).tells(NAME);
         rig.start("c0", "c8").exits(0).tells(c[5].as_str());
