@@ -220,11 +220,21 @@ fn two_equal_steps_are_both_found_and_each_explains_its_part() {
 
 #[test]
 fn endpoints_that_stay_open_are_not_called_equal() {
-    let mut rng = StdRng::seed_from_u64(71);
-    let mut plan = plan(3, 0.99, 0.02, Find::Regression, 5);
-    plan.recipe.judging.max_boots = 5;
-    let mut sim = Sim::new(plan);
-    let end = sim.conclude(&mut |at, _| ([0.0, 0.0, 0.02][at] + 0.04 * normal(&mut rng)).exp());
-    assert_eq!((end.kind, end.exit), (ConclusionKind::NoDifference, 4));
-    assert!(end.reason.contains("cannot reproduce the difference"), "{}", end.reason);
+    // The boots allowed show the change in some sessions and leave it open in the others.
+    let (mut open, mut wrong) = (0, 0);
+    for seed in 0..150 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut plan = plan(3, 0.99, 0.02, Find::Regression, 5);
+        plan.recipe.judging.max_boots = 5;
+        let mut sim = Sim::new(plan);
+        let end = sim.conclude(&mut |at, _| ([0.0, 0.0, 0.02][at] + 0.04 * normal(&mut rng)).exp());
+        wrong += usize::from(end.commit.as_ref().is_some_and(|commit| *commit != id(2)));
+        if end.kind == ConclusionKind::NoDifference {
+            assert_eq!(end.exit, 4);
+            assert!(end.reason.contains("cannot reproduce the difference"), "{seed}: {}", end.reason);
+            open += 1;
+        }
+    }
+    // 1 % of 150 and two sds more.
+    assert!(open >= 50 && wrong <= 4, "{open} open, {wrong} wrong");
 }
