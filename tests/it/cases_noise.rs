@@ -80,7 +80,7 @@ fn many_small_steps_have_no_culprit() {
     rig.line(&levels);
     let said = rig.start("c0", "c15").exits(3);
     said.tells("the difference is spread over several commits");
-    said.tells("no step between two of them");
+    said.tells("no step between two of them").tells("as large as the 2.0 % worth finding");
     assert_eq!(rig.json("s")["conclusion"]["commit"], serde_json::Value::Null);
 }
 
