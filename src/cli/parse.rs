@@ -4,7 +4,7 @@ use super::args::{Format, Parse};
 use super::{CliError, exit, print};
 use crate::report::say;
 use crate::session::Reading;
-use crate::workload::{Declared, Invalid, Metrics, Output, Parser, Reader};
+use crate::workload::{Declared, Invalid, Metrics, Output, Parser, Reader, separator_of};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
@@ -24,16 +24,15 @@ pub(super) fn run(wanted: &Parse) -> Result<u8, CliError> {
         print(&describe(parser, wanted.format))?;
         return Ok(exit::DONE);
     };
+    let wrong = |reason| CliError::Usage(format!("use parser {name:?}: its option {reason}"));
     let reading = Reading {
         parser: name.clone(),
         regex: wanted.regex.clone().unwrap_or_default(),
-        separator: separator(wanted.separator.as_deref())?,
+        separator: wanted.separator.as_deref().map(separator_of).transpose().map_err(wrong)?,
         row: wanted.row.clone().unwrap_or_default(),
         ..Reading::default()
     };
-    let reader = Reader::of(&reading)
-        .map_err(|reason| CliError::Usage(format!("use parser {name:?}: its option {reason}")))?;
-    let reader = reader.ok_or_else(|| CliError::Usage(unknown(name)))?;
+    let reader = Reader::of(&reading).map_err(wrong)?.expect("it names a parser");
     let output = Output {
         stdout: bytes(file)?,
         stderr: wanted.stderr.as_deref().map_or(Ok(Vec::new()), bytes)?,
@@ -68,15 +67,6 @@ fn unknown(name: &str) -> String {
             "find parser {name:?}: there is none of that name; there are {}",
             Parser::ALL.map(Parser::name).join(", ")
         ),
-    }
-}
-
-fn separator(text: Option<&str>) -> Result<Option<char>, CliError> {
-    let Some(text) = text else { return Ok(None) };
-    let mut chars = text.chars();
-    match (chars.next(), chars.next()) {
-        (Some(separator), None) => Ok(Some(separator)),
-        _ => Err(CliError::Usage(format!("use separator {text:?}: it must be one character"))),
     }
 }
 

@@ -5,7 +5,7 @@ use super::layers::Layers;
 use super::value::{Read, filled, one_of, show_text, text, word};
 use crate::model::{Direction, Metric};
 use crate::session::{MachineSpec, Place, Reading};
-use crate::workload::{Options, Parser, Reader, pattern_of, row_of, separator_of};
+use crate::workload::{Options, Parser, Reader, declared_of, parser_of, pattern_of, row_of, separator_of};
 
 /// Table of the metrics that the profile describes.
 const METRICS: &str = "workload.metrics";
@@ -60,12 +60,7 @@ fn row(value: &Plain) -> Read<String> {
 }
 
 fn separator(value: &Plain) -> Read<char> {
-    let separator = text(value)?;
-    let mut chars = separator.chars();
-    let (Some(separator), None) = (chars.next(), chars.next()) else {
-        return Err("must be one character such as \",\", \";\" or a tab".to_owned());
-    };
-    separator_of(separator).map(|_| separator)
+    separator_of(&text(value)?)
 }
 
 fn pointer(value: &Plain) -> Read<String> {
@@ -86,27 +81,6 @@ pub(super) fn direction_word(direction: Direction) -> &'static str {
     match direction {
         Direction::Higher => "higher",
         Direction::Lower => "lower",
-    }
-}
-
-/// The parser in effect, as far as its name is one.
-fn parser(reading: &Reading, machine: &MachineSpec) -> Option<Parser> {
-    match (reading.parser.as_str(), machine) {
-        ("", MachineSpec::Qemu(qemu)) => Parser::named(&qemu.parser),
-        ("", MachineSpec::Command { .. }) => None,
-        (name, _) => Parser::named(name),
-    }
-}
-
-/// What parser or profile says about the metric `name`: its unit, and which way is better.
-pub(super) fn declared(reading: &Reading, machine: &MachineSpec, name: &str) -> (String, Option<Direction>) {
-    if let Some(place) = reading.metrics.get(name) {
-        return (place.unit.clone(), place.direction);
-    }
-    match parser(reading, machine).filter(|parser| !parser.is_told()).and_then(|parser| parser.declared(name))
-    {
-        Some(declared) => (declared.unit.to_owned(), declared.direction),
-        None => (String::new(), None),
     }
 }
 
@@ -145,7 +119,7 @@ fn first_place(reading: &Reading) -> String {
 
 /// What is judged is reported, and better the way the parser says.
 fn judged(l: &mut Layers, metric: &Metric, reading: &Reading, machine: &MachineSpec) {
-    let Some(parser) = parser(reading, machine) else { return };
+    let Some(parser) = parser_of(reading, machine) else { return };
     let reports = match Reader::of(reading) {
         Ok(Some(reader)) => reader.reports(&metric.name),
         // Of a parser of the machine nothing more is said.
@@ -163,7 +137,7 @@ fn judged(l: &mut Layers, metric: &Metric, reading: &Reading, machine: &MachineS
         l.contradiction("metric.name", message, help);
         return;
     }
-    let (_, direction) = declared(reading, machine, &metric.name);
+    let (_, direction) = declared_of(reading, machine, &metric.name);
     if let Some(direction) = direction.filter(|direction| *direction != metric.direction) {
         let message = format!(
             "`metric.direction` is {:?}, but of {:?} {direction}",

@@ -3,7 +3,7 @@
 use super::Resolver;
 use super::document::Plain;
 use super::layers::{Kinds, Layers};
-use super::reading::{self, declared, direction_word, reading};
+use super::reading::{self, direction_word, reading};
 use super::value::{
     Read, confidence, count, duration, filled, minimum_effect, one_of, show_duration, show_text, text, word,
 };
@@ -11,7 +11,7 @@ use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use crate::session::{
     Attempts, BuilderSpec, Costs, Deadlines, Fixup, Judging, Kbuild, MachineSpec, Qemu, Reading, Recipe,
 };
-use crate::workload::Parser;
+use crate::workload::{Parser, declared_of};
 use std::ops::RangeInclusive;
 use std::path::{Component, Path};
 
@@ -111,7 +111,7 @@ fn budget(l: &mut Layers) -> Option<u64> {
 
 fn metric(l: &mut Layers, reading: &Reading, machine: &MachineSpec) -> Metric {
     let name = l.required("metric.name", Some("--metric"), filled);
-    let (its_unit, its_direction) = declared(reading, machine, &name);
+    let (its_unit, its_direction) = declared_of(reading, machine, &name);
     let unit = l.or("metric.unit", its_unit, text, quoted);
     let read = |value: &Plain| {
         let direction: Direction = word(value)?;

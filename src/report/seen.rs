@@ -4,8 +4,9 @@
 //! there is no interval, and nothing of the search or of a verdict rests on it.
 
 use crate::model::{CommitId, Direction};
-use crate::session::{MachineSpec, State};
-use crate::workload::Parser;
+use crate::search::median;
+use crate::session::State;
+use crate::workload::declared_of;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -54,11 +55,14 @@ pub(super) fn seen(state: &State) -> Vec<SeenFacts> {
         state.boots.iter().flat_map(|b| &b.runs).flat_map(|run| run.metrics.keys()).collect();
     let mut seen = Vec::new();
     for name in names.into_iter().filter(|name| *name != judged) {
-        let (mut at_good, mut at_bad) = (values(state, good, name), values(state, bad, name));
+        let (at_good, at_bad) = (values(state, good, name), values(state, bad, name));
+        if at_good.is_empty() || at_bad.is_empty() {
+            continue;
+        }
         let runs = at_good.len() + at_bad.len();
-        let (Some(good), Some(bad)) = (median(&mut at_good), median(&mut at_bad)) else { continue };
+        let (good, bad) = (median(&at_good), median(&at_bad));
         let change = Some(bad / good - 1.0).filter(|change| change.is_finite());
-        let (unit, direction) = declared(state, name);
+        let (unit, direction) = declared_of(&plan.recipe.reading, &plan.recipe.machine, name);
         seen.push(SeenFacts { metric: name.clone(), unit, direction, good, bad, change, runs });
     }
     let size = |facts: &SeenFacts| facts.change.map_or(0.0, f64::abs);
@@ -71,29 +75,6 @@ fn values(state: &State, commit: &CommitId, name: &str) -> Vec<f64> {
     let warmup = state.plan.recipe.judging.warmup_runs;
     let runs = state.boots.iter().filter(|b| b.commit == *commit).flat_map(|b| &b.runs);
     runs.filter(|run| run.repetition > warmup).filter_map(|run| run.metrics.get(name)).copied().collect()
-}
-
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(if values.len() % 2 == 1 { upper } else { f64::midpoint(values[middle - 1], upper) })
-}
-
-fn declared(state: &State, name: &str) -> (String, Option<Direction>) {
-    let recipe = &state.plan.recipe;
-    if let Some(place) = recipe.reading.metrics.get(name) {
-        return (place.unit.clone(), place.direction);
-    }
-    let parser = match (&recipe.machine, recipe.reading.parser.as_str()) {
-        (MachineSpec::Qemu(qemu), "") => qemu.parser.as_str(),
-        (MachineSpec::Command { .. } | MachineSpec::Qemu(_), parser) => parser,
-    };
-    let parser = Parser::named(parser).filter(|parser| !parser.is_told());
-    match parser.and_then(|parser| parser.declared(name)) {
-        Some(declared) => (declared.unit.to_owned(), declared.direction),
-        None => (String::new(), None),
-    }
 }
 
 #[cfg(test)]
@@ -121,12 +102,5 @@ mod tests {
             ..facts
         };
         assert_eq!(plain.words(), "latency_avg_ms 0 to 12346");
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between() {
-        assert_eq!(median(&mut []), None);
-        assert_eq!(median(&mut [3.0, 1.0]), Some(2.0));
-        assert_eq!(median(&mut [3.0, 1.0, 9.0]), Some(3.0));
     }
 }

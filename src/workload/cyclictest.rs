@@ -7,7 +7,7 @@
 //!
 //! With `-N` the same labels carry ns instead of us, and nothing in the text says so.
 
-use super::text::{decimal, json, json_number, leading, lines, lossy, marked, number_of};
+use super::text::{decimal, json, json_number, leading, lines, lossy, number_of, refuse};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,9 +53,7 @@ struct Seen {
 
 pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
     let (stdout, stderr) = (lossy(&output.stdout), lossy(&output.stderr));
-    if let Some(line) = marked(&stdout, &BROKEN).or_else(|| marked(&stderr, &BROKEN)) {
-        return Err(Invalid::because(format!("cyclictest ended early: {}", excerpt(line))));
-    }
+    refuse("cyclictest ended early", &BROKEN, [&stdout, &stderr])?;
     let seen = match json(&stdout) {
         Some(Ok(Value::Object(object))) => from_json(&object)?,
         Some(Err(error)) => {

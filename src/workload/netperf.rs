@@ -6,7 +6,7 @@
 //! UDP_STREAM prints two lines of numbers: what was sent, and below it, without the columns of message size and errors,
 //! what arrived; they differ when packets drop. "Interim result:" lines (`-D`) are not the result.
 
-use super::text::{decimal, lines, lossy, marked};
+use super::text::{decimal, lines, lossy, marked, refuse};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 
 pub(super) const METRICS: &[Declared] = &[
@@ -65,9 +65,7 @@ const BROKEN: [&str; 6] = [
 
 pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
     let (stdout, stderr) = (lines(&output.stdout), lossy(&output.stderr));
-    if let Some(line) = marked(&stdout, &BROKEN).or_else(|| marked(&stderr, &BROKEN)) {
-        return Err(Invalid::because(format!("netperf failed: {}", excerpt(line))));
-    }
+    refuse("netperf failed", &BROKEN, [&stdout, &stderr])?;
     let mut metrics = Metrics::default();
     if marked(&stdout, &["Desired confidence was not achieved"]).is_some() {
         metrics.note("netperf did not reach the confidence asked for");

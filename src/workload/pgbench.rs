@@ -5,7 +5,7 @@
 //! neither. Lines of single scripts (" - tps = 12.3") and of progress ("progress: 1.0 s, 1359.9 tps, ..") hold the same
 //! words and do not start with them. A client that aborted leaves fewer transactions than asked for.
 
-use super::text::{leading, lines, lossy, marked, number_of};
+use super::text::{leading, lines, lossy, number_of, refuse};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 
 pub(super) const METRICS: &[Declared] = &[
@@ -37,9 +37,7 @@ const BROKEN: [&str; 5] = [
 
 pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
     let (stdout, stderr) = (lines(&output.stdout), lossy(&output.stderr));
-    if let Some(line) = marked(&stdout, &BROKEN).or_else(|| marked(&stderr, &BROKEN)) {
-        return Err(Invalid::because(format!("pgbench says that the run is broken: {}", excerpt(line))));
-    }
+    refuse("pgbench says that the run is broken", &BROKEN, [&stdout, &stderr])?;
     let mut metrics = Metrics::default();
     for line in stdout.lines() {
         if let Some(count) = line.strip_prefix("number of transactions actually processed:") {

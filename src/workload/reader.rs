@@ -1,9 +1,13 @@
 //! A parser with what the profile tells it: what reads the outputs of a session.
 
 use super::{Invalid, Metrics, Output, Parser, generic, number};
-use crate::session::Reading;
+use crate::model::Direction;
+use crate::session::{MachineSpec, Reading};
 use regex::Regex;
 use std::collections::BTreeMap;
+
+/// What a separator has to be.
+const SEPARATOR: &str = "must be one character such as \",\", \";\" or a tab";
 
 /// What json, regex and csv are told; the other parsers need none of it.
 #[derive(Debug, Clone)]
@@ -52,7 +56,7 @@ impl Reader {
             "" => None,
             row => Some(row_of(row)?),
         };
-        let separator = reading.separator.map_or(Ok(b','), separator_of)?;
+        let separator = reading.separator.map_or(Ok(b','), byte_of)?;
         let places = reading.metrics.iter().map(|(name, place)| (name.clone(), place.at.clone())).collect();
         Ok(Some(Self::new(parser, Options { places, regex, separator, row })))
     }
@@ -157,12 +161,41 @@ pub fn row_of(row: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A separator of columns. Errors with the reason.
-pub fn separator_of(separator: char) -> Result<u8, String> {
+/// A separator of columns, as a user writes it. Errors with the reason.
+pub fn separator_of(text: &str) -> Result<char, String> {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some(separator), None) => byte_of(separator).map(|_| separator),
+        (Some(_) | None, _) => Err(SEPARATOR.to_owned()),
+    }
+}
+
+fn byte_of(separator: char) -> Result<u8, String> {
     match u8::try_from(separator) {
         Ok(byte) if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r".contains(&byte) => {
             Ok(byte)
         }
-        Ok(_) | Err(_) => Err("must be one character such as \",\", \";\" or a tab".to_owned()),
+        Ok(_) | Err(_) => Err(SEPARATOR.to_owned()),
+    }
+}
+
+/// The parser in effect: the recipe's, else the machine's; `None` where a command's last line is the measurement.
+pub fn parser_of(reading: &Reading, machine: &MachineSpec) -> Option<Parser> {
+    match (reading.parser.as_str(), machine) {
+        ("", MachineSpec::Qemu(qemu)) => Parser::named(&qemu.parser),
+        ("", MachineSpec::Command { .. }) => None,
+        (name, _) => Parser::named(name),
+    }
+}
+
+/// What profile or parser says about the metric `name`: its unit (empty: nothing), and which way is better.
+pub fn declared_of(reading: &Reading, machine: &MachineSpec, name: &str) -> (String, Option<Direction>) {
+    if let Some(place) = reading.metrics.get(name) {
+        return (place.unit.clone(), place.direction);
+    }
+    let parser = parser_of(reading, machine).filter(|parser| !parser.is_told());
+    match parser.and_then(|parser| parser.declared(name)) {
+        Some(declared) => (declared.unit.to_owned(), declared.direction),
+        None => (String::new(), None),
     }
 }

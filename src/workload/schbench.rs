@@ -9,7 +9,7 @@
 //! threads are gone and always says 0, so the one before the end counts. Without a final line ("average rps", "final
 //! rps goal", "avg worker transfer") a run of 2023 or later was cut short.
 
-use super::text::{json, json_number, leading, lines, lossy, percentile};
+use super::text::{json, json_number, leading, lines, lossy, number_of, percentile};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ fn row(table: &mut Table, line: &str) -> Result<bool, Invalid> {
     let line = line.trim_start().trim_start_matches('*').trim_start();
     if let Some((p, value)) = line.split_once("th:") {
         if let Some(p) = percentile(p) {
-            let (value, _) = super::text::number_of(&format!("{p}th"), value)?;
+            let (value, _) = number_of(&format!("{p}th"), value)?;
             table.values.push((format!("p{p}"), value));
         }
         return Ok(false);
@@ -124,7 +124,7 @@ fn row(table: &mut Table, line: &str) -> Result<bool, Invalid> {
     }
     for field in line.split(',') {
         if let Some((key @ ("min" | "max"), value)) = field.trim().split_once('=') {
-            table.values.push((key.to_owned(), super::text::number_of(key, value)?.0));
+            table.values.push((key.to_owned(), number_of(key, value)?.0));
         }
     }
     Ok(true)
@@ -149,7 +149,7 @@ fn tail(metrics: &mut Metrics, line: &str, ended: bool) -> Result<bool, Invalid>
         ("avg worker transfer:", "worker_transfer_ops_per_s"),
     ] {
         if let Some(rest) = line.strip_prefix(label) {
-            let (value, unit) = super::text::number_of(label, rest)?;
+            let (value, unit) = number_of(label, rest)?;
             if name != "worker_transfer_ops_per_s" || unit.starts_with("ops/sec") {
                 metrics.put(name, value)?;
             }

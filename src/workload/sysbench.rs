@@ -6,7 +6,7 @@
 //! "events/s (eps)" and calls the time "time elapsed". The percentile is what `--percentile` set (95 by itself); with 0
 //! the line reads "percentile stats: disabled". A forced shutdown prints a whole block too, of half a run.
 
-use super::text::{behind, leading, lines, lossy, marked, number_of, percentile};
+use super::text::{behind, leading, lines, lossy, number_of, percentile, refuse};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 
 pub(super) const METRICS: &[Declared] = &[
@@ -43,9 +43,7 @@ const BROKEN: [&str; 3] = ["Number of unfinished transactions on forced shutdown
 
 pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
     let (stdout, stderr) = (lines(&output.stdout), lossy(&output.stderr));
-    if let Some(line) = marked(&stdout, &BROKEN).or_else(|| marked(&stderr, &BROKEN)) {
-        return Err(Invalid::because(format!("sysbench says that the run is broken: {}", excerpt(line))));
-    }
+    refuse("sysbench says that the run is broken", &BROKEN, [&stdout, &stderr])?;
     let mut metrics = Metrics::default();
     let mut in_latency = false;
     for line in stdout.lines() {

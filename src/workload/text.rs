@@ -52,6 +52,14 @@ pub(super) fn marked<'a>(text: &'a str, marks: &[&str]) -> Option<&'a str> {
     text.lines().find(|line| marks.iter().any(|mark| line.contains(mark))).map(str::trim)
 }
 
+/// Refuses a run whose output holds one of the marks: what `says` so, and the first such line of the first stream that has one.
+pub(super) fn refuse(says: &str, marks: &[&str], streams: [&str; 2]) -> Result<(), Invalid> {
+    match streams.into_iter().find_map(|stream| marked(stream, marks)) {
+        Some(line) => Err(Invalid::because(format!("{says}: {}", excerpt(line)))),
+        None => Ok(()),
+    }
+}
+
 /// Words of a free text as one: "MB per sec pipe write rate" is `mb-per-sec-pipe-write-rate`.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();

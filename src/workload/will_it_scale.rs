@@ -5,7 +5,7 @@
 //! tasks,processes,processes_idle,threads,threads_idle,linear, its first row all of zeros. A half that crashed, or a test
 //! that has only the other half, leaves 0 or -1 in its column.
 
-use super::text::{decimal, leading, lines, lossy, marked};
+use super::text::{decimal, leading, lines, lossy, marked, refuse};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 
 pub(super) const METRICS: &[Declared] = &[
@@ -20,9 +20,7 @@ const BROKEN: [&str; 2] = ["Assertion", "Segmentation fault"];
 
 pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
     let (stdout, stderr) = (lines(&output.stdout), lossy(&output.stderr));
-    if let Some(line) = marked(&stderr, &BROKEN).or_else(|| marked(&stdout, &BROKEN)) {
-        return Err(Invalid::because(format!("a test of will-it-scale crashed: {}", excerpt(line))));
-    }
+    refuse("a test of will-it-scale crashed", &BROKEN, [&stderr, &stdout])?;
     let mut metrics = Metrics::default();
     match stdout.lines().position(|line| line.trim().starts_with("tasks,")) {
         Some(header) => table(&mut metrics, &stdout, header)?,
