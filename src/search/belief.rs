@@ -7,45 +7,18 @@
 //! each. Exact on any graph; the work is (classes) x (grid) a boot.
 //!
 //! Owns: samples of the scope, grid, classes, their weights. Must not do: decide what to measure. Tested against brute
-//! force below and in tests/it/belief.rs.
+//! force in tests/it/belief.rs.
 
+mod claim;
+mod lay;
+mod side;
+
+use self::claim::agreement;
+use self::side::Side;
 use super::graph::Graph;
-use crate::stats::{Grid, Noise, Tail, log_sum_exp};
+use crate::stats::{Grid, Noise, log_sum_exp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Levels of a grid: fewest and most. Between them, as many as the sharpest level needs.
-const LEVELS: (usize, usize) = (41, 161);
-
-/// Grid step over the sd of the sharpest level.
-const STEP: f64 = 0.6;
-
-/// Sds of a level that the grid reaches beyond it.
-const MARGIN: f64 = 7.0;
-
-/// Noise scales: how many, and the widest factor between the middle and an end.
-const SCALES: usize = 7;
-const WIDEST: f64 = 4.0;
-
-/// Boot sds over run sd that are weighed once boots of several runs can tell them apart.
-const RHOS: [f64; 6] = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0];
-
-/// How runs may scatter, each as likely.
-const TAILS: [Tail; 2] = [Tail::Heavy, Tail::Normal];
-
-/// Build sd over the effect looked for: the largest weighed.
-const MOST_TAU: f64 = 0.15;
-
-/// Noise below this share of the difference of the levels is taken to be that large: nothing hangs on it, and the grid
-/// need not resolve it.
-const FINEST: f64 = 1.0 / 25.0;
-
-/// A first guess of the scale is not below this share of the effect looked for, nor below this in log units.
-const LEAST_SCALE: (f64, f64) = (1e-3, 1e-9);
-
-/// Prior of a change in claims: sd of the logarithm of its size; share of the wide part and its scale.
-const CLAIM_SD: f64 = 0.5;
-const WIDE: (f64, f64) = (0.1, 2.0);
 
 /// Where the culprit is looked for: commits reachable from `bad` and not from `good`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,15 +50,6 @@ pub struct Kernel {
     /// Log likelihood of its boots over the grid, without and with the build effect.
     raw: Vec<f64>,
     likelihood: Vec<f64>,
-}
-
-/// The kernels on one side of a class: sums over the grid and what follows from them, by noise hypothesis.
-#[derive(Debug, Clone, Default)]
-struct Side {
-    sum: Vec<f64>,
-    log: Vec<f64>,
-    mean: Vec<f64>,
-    square: Vec<f64>,
 }
 
 /// Candidates that no measured kernel tells apart.
@@ -397,21 +361,6 @@ impl Belief {
         self.weights = log.iter().map(|v| (v - total).exp()).collect();
     }
 
-    /// Once a boot is over: lays the grid anew where the data have grown by a third.
-    pub fn settle(&mut self) {
-        if self.grid.is_some() && self.boots >= self.regrid_at {
-            self.lay();
-        }
-    }
-
-    /// Lays the first grid from the boots of the two ends; each has at least one.
-    pub fn begin(&mut self) {
-        let (good, bad, scale) = self.pilot();
-        let fewest = self.end_boots().0.min(self.end_boots().1).max(1);
-        let pad = 8.0 * scale / (fewest as f64).sqrt() + 2.0 * scale;
-        self.lay_over((good.min(bad) - pad, good.max(bad) + pad), 121, scale, WIDEST);
-    }
-
     /// Boots of the scope's ends.
     pub fn end_boots(&self) -> (usize, usize) {
         let (good, bad) = self.ends();
@@ -424,111 +373,11 @@ impl Belief {
         (self.good, self.scope.bad)
     }
 
-    /// Robust levels of the ends and scale of one boot, from their boot means.
-    pub fn pilot(&self) -> (f64, f64, f64) {
-        let (good, bad) = self.ends();
-        let (good, bad) = (self.boot_means(good), self.boot_means(bad));
-        let (a, b) = (median(&good), median(&bad));
-        let residuals: Vec<f64> = good.iter().map(|v| v - a).chain(bad.iter().map(|v| v - b)).collect();
-        let freedom = residuals.len().saturating_sub(2).max(1) as f64;
-        let sd = (residuals.iter().map(|r| r * r).sum::<f64>() / freedom).sqrt();
-        let mad = 1.4826 * 1.3 * median(&residuals.iter().map(|r| r.abs()).collect::<Vec<_>>());
-        let robust = if mad > 0.0 { sd.min(3.0 * mad) } else { sd };
-        let least = (LEAST_SCALE.0 * self.claim.abs()).max(LEAST_SCALE.1).max(FINEST * (b - a).abs());
-        (a, b, robust.max(least))
-    }
-
     /// Mean of each boot of a kernel, drift removed.
     pub fn boot_means(&self, node: usize) -> Vec<f64> {
         let mean = |b: &BootRuns| b.runs.iter().map(|r| self.level_of(r)).sum::<f64>() / b.runs.len() as f64;
         let boots = self.kernel(node).map_or(&[][..], |k| &k.boots);
         boots.iter().filter(|b| !b.runs.is_empty()).map(mean).collect()
-    }
-
-    /// Lays the grid around the levels as they are believed now.
-    fn lay(&mut self) {
-        let levels = self.levels(self.leader());
-        let sd = |level: Level| level.variance.sqrt();
-        let margin = MARGIN * sd(levels.good).max(sd(levels.bad)).max(0.05 * levels.scale);
-        let low = levels.good.mean.min(levels.bad.mean) - margin;
-        let high = levels.good.mean.max(levels.bad.mean) + margin;
-        let sharpest = sd(levels.good).min(sd(levels.bad));
-        let count = ((high - low) / (STEP * sharpest)).clamp(LEVELS.0 as f64, LEVELS.1 as f64) as usize;
-        let scale = levels.scale.max(FINEST * (levels.bad.mean - levels.good.mean).abs());
-        let factor = (4.0 * self.scale_sd(&levels.noise)).exp().clamp(1.5, WIDEST);
-        self.lay_over((low, high), count, scale, factor);
-    }
-
-    /// Sd of the logarithm of the noise scale.
-    fn scale_sd(&self, posterior: &[f64]) -> f64 {
-        let grid = self.grid.as_ref().expect("a grid is laid");
-        let log = |n: &Noise| n.total().ln();
-        let mean: f64 = grid.noise.iter().zip(posterior).map(|(n, p)| p * log(n)).sum();
-        let square: f64 = grid.noise.iter().zip(posterior).map(|(n, p)| p * (log(n) - mean).powi(2)).sum();
-        // Two neighbouring scales may hold all the mass: what lies between them is not known.
-        let ratio = self.grid.as_ref().map_or(0.0, |g| (g.noise[1].s / g.noise[0].s).ln().abs());
-        square.sqrt().max(0.5 * ratio)
-    }
-
-    fn lay_over(&mut self, range: (f64, f64), count: usize, scale: f64, factor: f64) {
-        let rhos: &[f64] = if self.several_runs { &RHOS } else { &RHOS[..1] };
-        let mut noise = Vec::new();
-        for &(tau, _) in &self.taus {
-            for (rho, tail) in rhos.iter().flat_map(|&rho| TAILS.map(|tail| (rho, tail))) {
-                for i in 0..SCALES {
-                    let by = factor.powf(2.0 * i as f64 / (SCALES - 1) as f64 - 1.0);
-                    let s = scale * by / rho.hypot(1.0);
-                    // A build effect near the one looked for would leave nothing to find.
-                    noise.push(Noise { s, rho, tau: tau.min(MOST_TAU * self.claim.abs() / s), tail });
-                }
-            }
-        }
-        let weight_of = |differ: bool| {
-            self.taus.iter().filter(|(tau, _)| (*tau > 0.0) == differ).map(|t| t.1).sum::<f64>()
-        };
-        let weight = |n: &Noise| weight_of(n.tau > 0.0);
-        let modes = self.grid.as_ref().and_then(|g| g.modes);
-        let mut grid = Grid::new(range, count, noise, weight);
-        grid.modes = modes;
-        self.prior_of_change = prior_of_change(&grid, self.claim);
-        self.grid = Some(grid);
-        self.regrid_at = self.boots + (self.boots * 3 / 10).max(1);
-        self.recompute();
-    }
-
-    /// Everything that depends on the grid.
-    fn recompute(&mut self) {
-        for kernel in 0..self.kernels.len() {
-            self.likelihood(kernel);
-        }
-        let grid = self.grid.as_ref().expect("a grid is laid");
-        let claim = self.coupled.then_some(self.claim);
-        for class in &mut self.classes {
-            class.good.clear(grid.size());
-            class.bad.clear(grid.size());
-            for (at, kernel) in self.kernels.iter().enumerate() {
-                let side = if bit(&class.pattern, at) { &mut class.bad } else { &mut class.good };
-                side.add(&kernel.likelihood);
-            }
-            class.good.refresh(grid);
-            class.bad.refresh(grid);
-            class.weigh(grid, claim);
-        }
-        self.normalise();
-    }
-
-    /// Replaces the drift (by the runs' place in time) and lays the grid anew.
-    pub fn set_drift(&mut self, drift: Vec<f64>) {
-        self.drift = drift;
-        self.lay();
-    }
-
-    /// Replaces the modes of boots and lays the grid anew.
-    pub fn set_modes(&mut self, modes: Option<crate::stats::Modes>) {
-        if let Some(grid) = &mut self.grid {
-            grid.modes = modes;
-            self.lay();
-        }
     }
 
     /// Levels and noise if a class is right.
@@ -711,84 +560,12 @@ impl Class {
     }
 }
 
-impl Side {
-    fn clear(&mut self, size: usize) {
-        self.sum.clear();
-        self.sum.resize(size, 0.0);
-    }
-
-    fn add(&mut self, change: &[f64]) {
-        for (sum, change) in self.sum.iter_mut().zip(change) {
-            *sum += change;
-        }
-    }
-
-    /// Integrates the level out, hypothesis by hypothesis.
-    fn refresh(&mut self, grid: &Grid) {
-        self.log.clear();
-        self.mean.clear();
-        self.square.clear();
-        for row in self.sum.chunks_exact(grid.levels.len()) {
-            let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let (mut total, mut mean, mut square) = (0.0, 0.0, 0.0);
-            for (value, level) in row.iter().zip(&grid.levels) {
-                // Below e^-36 nothing is added to a double.
-                if value - max > -36.0 {
-                    let e = (value - max).exp();
-                    total += e;
-                    mean += e * level;
-                    square += e * level * level;
-                }
-            }
-            self.log.push(max + total.ln());
-            self.mean.push(mean / total);
-            self.square.push(square / total);
-        }
-    }
-
-    /// The level under one noise hypothesis.
-    fn at(&self, noise: usize) -> Level {
-        let mean = self.mean[noise];
-        Level { mean, variance: self.square[noise] - mean * mean }
-    }
-
-    fn level(&self, noise: &[f64]) -> Level {
-        let over = |values: &[f64]| values.iter().zip(noise).map(|(v, p)| v * p).sum::<f64>();
-        let mean = over(&self.mean);
-        Level { mean, variance: over(&self.square) - mean * mean }
-    }
-}
-
 fn bit(pattern: &[u64], at: usize) -> bool {
     pattern.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
 }
 
 fn set(pattern: &mut [u64], at: usize) {
     pattern[at / 64] |= 1 << (at % 64);
-}
-
-/// Density of the claim's prior, smoothed by the uncertainty of a difference, in units of the claim: with it the levels of a
-/// class are not independent, and a split that needs a difference far from the claimed one is less likely. Gauss and
-/// Hermite's rule of 5 points.
-fn agreement(difference: Level, claim: f64) -> f64 {
-    const HERMITE: [(f64, f64); 5] = [
-        (-2.856_970_013_872_806, 0.011_257_411_327_720_69),
-        (-1.355_626_179_974_266, 0.222_075_922_005_612_7),
-        (0.0, 0.533_333_333_333_333_3),
-        (1.355_626_179_974_266, 0.222_075_922_005_612_7),
-        (2.856_970_013_872_806, 0.011_257_411_327_720_69),
-    ];
-    let sd = difference.variance.sqrt();
-    let at = |z: f64| likely_size((difference.mean + sd * z) / claim);
-    HERMITE.iter().map(|(z, weight)| weight * at(*z)).sum::<f64>().max(f64::MIN_POSITIVE)
-}
-
-/// Prior density of a change of `r` claims: 90 % log-normal, 10 % Cauchy of either sign.
-fn likely_size(r: f64) -> f64 {
-    let wide = 1.0 / (std::f64::consts::PI * WIDE.1 * (1.0 + (r / WIDE.1).powi(2)));
-    let root = std::f64::consts::TAU.sqrt();
-    let near = if r > 0.0 { (-0.5 * (r.ln() / CLAIM_SD).powi(2)).exp() / (r * CLAIM_SD * root) } else { 0.0 };
-    (1.0 - WIDE.0) * near + WIDE.0 * wide
 }
 
 /// Median; 0 for nothing.
@@ -800,22 +577,4 @@ pub fn median(values: &[f64]) -> f64 {
         n if n % 2 == 1 => sorted[n / 2],
         n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
     }
-}
-
-/// Prior density of the change from the level of the row to that of the column: 90 % log-normal about the claim, 10 %
-/// wide (Cauchy, so that a change far beyond the claim is still one) and of either sign, nothing below 0.3 of the claim, so
-/// that "no change" can win with few boots.
-fn prior_of_change(grid: &Grid, claim: f64) -> Vec<f64> {
-    /// Share of the wide part beyond the gap of 0.3.
-    const BEYOND: f64 = 0.905;
-    const LEAST: f64 = 0.3;
-    let density = |r: f64| if r.abs() < LEAST { 0.0 } else { likely_size(r) / BEYOND / claim.abs() };
-    let width = grid.levels.len();
-    // The density depends on the distance alone.
-    let by_distance: Vec<f64> =
-        (0..2 * width - 1).map(|i| density((i as f64 - (width - 1) as f64) * grid.step / claim)).collect();
-    (0..width)
-        .flat_map(|from| (0..width).map(move |to| to + width - 1 - from))
-        .map(|i| by_distance[i])
-        .collect()
 }

@@ -3,18 +3,22 @@
 //! A pure fold: facts (runs, untestable commits) and decisions go in in the order they came; [`Engine::next`] says what to
 //! do now. The same facts in the same order give the same next step, whatever process asks. Decisions are handed out to be
 //! recorded and come back through [`Engine::decide`]. Must not do: know of sessions, machines or files.
-//! Tested in tests/it/engine.rs and, by thousands of searches, through `simulate`.
+//! Tested in tests/it/cases_engine.rs and determinism.rs and, by thousands of searches, through `simulate`.
 
 mod beside;
+mod confirm;
+mod gate;
+mod rest;
+mod words;
 
 pub use beside::Beside;
+pub use words::{Decision, Ending, Found, Gate, Narrowing, Options, Step, Why};
 
 use super::belief::{Belief, BootRuns, Scope};
 use super::graph::Graph;
 use super::steps;
 use super::testable::Testable;
-use super::verify::Pairs;
-use super::worth::{self, Choice, Costs, Live, Measure, Open};
+use super::worth::{self, Costs, Live, Measure, Open};
 use crate::stats::{self, Drift};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -46,15 +50,6 @@ const DOUBT: f64 = 0.3;
 /// Mass of one class from which it is confirmed by fresh boots.
 const CONFIRM_FROM: f64 = 0.90;
 
-/// Below this a confirmation goes back to the search.
-const CONFIRM_UNTIL: f64 = 0.5;
-
-/// Log Bayes factor wanted from the fresh boots, for or against: 20.
-const CONFIRM_FACTOR: f64 = 2.995_732_273_553_991;
-
-/// Pairs of fresh boots after which a confirmation is given up.
-const CONFIRM_PAIRS: usize = 200;
-
 /// Log Bayes factor from which three levels are believed: 20.
 const THREE_LEVELS: f64 = 2.995_732_273_553_991;
 
@@ -73,155 +68,6 @@ const MOST_SCOPES: usize = 6;
 
 /// Boots between two reference boots, with and without drift in the data.
 const REFERENCE_EVERY: (usize, usize) = (5, 12);
-
-/// Error and power of the analysis that caps the gate: 1 % and 99 %, one-sided normal quantile each.
-const POWER_QUANTILE: f64 = 2.326;
-
-/// The effect may be this much smaller than claimed and still be found.
-const SMALLER: f64 = 0.6;
-
-/// Fewest and most boots an endpoint gets at the gate by the power analysis.
-const GATE_BOOTS: (usize, usize) = (8, 400);
-
-/// Sds from which what a culprit leaves of the difference is a difference of its own.
-const REST: f64 = 3.5;
-
-/// What is looked for and how surely.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Effect claimed, or the smallest worth finding: log units, positive = worse.
-    pub claim: f64,
-    /// Smallest worth finding, log units; > 0.
-    pub minimum: f64,
-    /// Signs that count: `Some(+1)` a regression, `Some(-1)` an improvement, `None` either.
-    pub sign: Option<i8>,
-    /// Probability asked of a name, in (0.5, 1).
-    pub confidence: f64,
-    /// Least boots of each endpoint; >= 2.
-    pub boots: usize,
-    /// Most boots of each endpoint at the gate; 0 = by the power analysis.
-    pub most_boots: usize,
-    /// Most runs in all before the search gives up; 0 = no limit.
-    pub most_runs: u64,
-    /// Seed of every order.
-    pub seed: u64,
-}
-
-/// What the endpoints came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
-    /// A change of this sign (+1 worse).
-    Change(i8),
-    /// No change.
-    None,
-    /// A change of the sign that was not asked for.
-    Opposite,
-    /// Neither shown nor excluded with all boots.
-    Open,
-}
-
-/// Why a scope was narrowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Narrowing {
-    /// Three levels: this kernel is on the middle one.
-    ThreeLevels(usize),
-    /// A bad kernel inside a good one.
-    NotMonotonic {
-        /// The bad one.
-        bad: usize,
-        /// The good one that contains it.
-        good: usize,
-    },
-    /// A culprit was found and explains only part.
-    Rest,
-}
-
-/// How a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// With the culprits found.
-    Found,
-    /// No change between the endpoints.
-    NoChange,
-    /// The other sign.
-    Opposite,
-    /// Neither a change nor none.
-    NotReproduced,
-    /// Confirmations were refuted again and again.
-    Unconfirmed,
-    /// Nothing that can be measured tells more.
-    Stuck,
-    /// All runs allowed are used.
-    Spent,
-}
-
-/// A decision, to be recorded.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Decision {
-    /// The endpoints are judged.
-    Gate(Gate),
-    /// The search goes on in a part of the range; with a scope that was left before: that part was the wrong one.
-    Narrowed(Scope, Narrowing),
-    /// Fresh boots begin: of the kernel that shows the step and of the kernels right before it.
-    Confirm {
-        /// The earliest measured (or measurable) kernel with the step.
-        tip: usize,
-        /// Kernels before it.
-        parents: Vec<usize>,
-    },
-    /// They are over: the step is confirmed, refuted, or not any more the likeliest (`None`).
-    Confirmed(Option<bool>),
-    /// Nothing is left to do.
-    Over(Ending),
-}
-
-/// Why something is measured.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Why {
-    /// The endpoints are not judged yet.
-    Gate,
-    /// Whether there is a change at all is in doubt.
-    Doubt,
-    /// To follow the machine's drift.
-    Reference,
-    /// A culprit is confirmed.
-    Confirmation,
-    /// It tells most for its cost.
-    Worth(Choice),
-}
-
-/// What to do now.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Record this decision and ask again.
-    Decide(Decision),
-    /// Measure.
-    Measure {
-        /// What.
-        measure: Measure,
-        /// Stage of the boot.
-        stage: u32,
-        /// Why.
-        why: Why,
-    },
-    /// It is over.
-    Over,
-}
-
-/// A culprit that was confirmed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// The kernel that shows the step.
-    pub tip: usize,
-    /// The kernels before it that do not.
-    pub parents: Vec<usize>,
-    /// The commits that may be it: `tip`, or more where some cannot be measured.
-    pub suspects: Vec<usize>,
-    /// Posterior probability that it is among them.
-    pub probability: f64,
-    /// Stages of its fresh boots: first and last.
-    pub stages: (u32, u32),
-}
 
 /// A confirmation under way.
 #[derive(Debug, Clone, PartialEq)]
@@ -451,39 +297,6 @@ impl Engine {
         }
     }
 
-    fn begin_confirmation(&mut self, tip: usize, parents: &[usize]) {
-        self.last_stage += 1;
-        let same = self.confirming.as_ref().filter(|c| c.tip == tip && c.parents == parents);
-        let first_stage = same.map_or(self.last_stage, |c| c.first_stage);
-        let (parents, stage) = (parents.to_vec(), self.last_stage);
-        self.confirming = Some(Confirming { tip, parents, first_stage, stage });
-        self.mode = Mode::Confirm;
-    }
-
-    fn end_confirmation(&mut self, result: Option<bool>) {
-        self.mode = Mode::Search;
-        let Some(done) = self.confirming.clone() else { return };
-        match result {
-            Some(true) => {
-                let suspects = self.suspects_of(self.belief.leader());
-                let (_, weights) = self.belief.classes();
-                self.found.push(Found {
-                    tip: done.tip,
-                    parents: done.parents,
-                    suspects,
-                    probability: weights[self.belief.leader()],
-                    stages: (done.first_stage, done.stage),
-                });
-                self.confirming = None;
-            }
-            Some(false) => {
-                self.refuted += 1;
-                self.confirming = None;
-            }
-            None => {}
-        }
-    }
-
     fn suspects_of(&self, class: usize) -> Vec<usize> {
         self.belief.classes().0[class].members.iter().map(|&at| at as usize).collect()
     }
@@ -506,13 +319,6 @@ impl Engine {
         }
     }
 
-    /// Posterior mass of the step that is being confirmed; 0 when none is.
-    pub fn edge_mass(&self) -> f64 {
-        self.confirming
-            .as_ref()
-            .map_or(0.0, |going| self.mass_of_edge(going, &self.belief.weights_as_built()))
-    }
-
     /// How it ended.
     pub fn ending(&self) -> Option<Ending> {
         match self.mode {
@@ -525,50 +331,6 @@ impl Engine {
         let is_built = self.all.contains_key(&node);
         let measure = if is_built { Measure::Boot { node, runs } } else { Measure::Build { node, runs } };
         Step::Measure { measure, stage, why }
-    }
-
-    /// Boots that an endpoint may get at the gate, by the noise seen so far: as many as show the claimed effect with an
-    /// error of 1 % and a power of 99 %.
-    pub fn gate_cap(&self) -> usize {
-        if self.options.most_boots > 0 {
-            return self.options.most_boots;
-        }
-        let (_, _, scale) = self.belief.pilot();
-        let size = SMALLER * self.options.claim.abs();
-        let boots = 2.0 * (2.0 * POWER_QUANTILE * scale / size).powi(2);
-        (boots.ceil() as usize).clamp(GATE_BOOTS.0, GATE_BOOTS.1)
-    }
-
-    fn gate(&mut self, costs: Costs) -> Step {
-        let (good, bad) = self.belief.end_boots();
-        let fewest = good.min(bad);
-        if self.belief.grid().is_none() {
-            return self.boot_of_ends(1, Why::Gate);
-        }
-        let none = self.belief.p_no_change(NO_CHANGE);
-        if none >= GATE_NONE {
-            return Step::Decide(Decision::Gate(Gate::None));
-        }
-        let sign = self.sign_asked();
-        if 1.0 - none >= if sign == Gate::Opposite { GATE_OPPOSITE } else { GATE_CHANGE } {
-            return Step::Decide(Decision::Gate(sign));
-        }
-        if fewest >= self.gate_cap() && none >= CAP_NONE {
-            return Step::Decide(Decision::Gate(Gate::None));
-        }
-        if fewest >= CAPS * self.gate_cap() {
-            return Step::Decide(Decision::Gate(Gate::Open));
-        }
-        self.boot_of_ends(self.runs_per_boot(costs), Why::Gate)
-    }
-
-    fn sign_asked(&self) -> Gate {
-        let levels = self.belief.levels(self.belief.leader());
-        let sign = if levels.bad.mean >= levels.good.mean { 1 } else { -1 };
-        match self.options.sign {
-            Some(asked) if asked != sign => Gate::Opposite,
-            Some(_) | None => Gate::Change(sign),
-        }
     }
 
     /// Runs of the next boot of a kernel that is not chosen by worth.
@@ -702,55 +464,6 @@ impl Engine {
         worth::is_hopeless(&self.testable, node)
     }
 
-    /// The kernel that shows a class's step and those right before it that do not. The tip is its one member that
-    /// contains all others; parents that cannot be measured join the class's suspects through their own parents.
-    fn edge_of(&self, class: usize) -> Option<(usize, Vec<usize>)> {
-        let members = self.suspects_of(class);
-        let tip = self.tip_of(&members)?;
-        let mut before = Vec::new();
-        let mut seen = vec![false; self.graph.len()];
-        let mut open = members;
-        let is_member: Vec<bool> = {
-            let mut mark = vec![false; self.graph.len()];
-            open.iter().for_each(|&m| mark[m] = true);
-            mark
-        };
-        while let Some(node) = open.pop() {
-            for parent in self.graph.parents(node) {
-                if is_member[parent] || std::mem::replace(&mut seen[parent], true) {
-                    continue;
-                }
-                if self.untestable[parent] {
-                    // The last that could show that the step is not before it.
-                    if self.graph.is_boundary(parent) {
-                        return None;
-                    }
-                    open.push(parent);
-                } else {
-                    before.push(parent);
-                }
-            }
-        }
-        before.sort_unstable();
-        Some((tip, before))
-    }
-
-    /// Where a step of these suspects shows: the one that can be measured and contains all of them, else the first
-    /// measured kernel that does.
-    fn tip_of(&self, suspects: &[usize]) -> Option<usize> {
-        let last = *suspects.iter().max()?;
-        let is_good_tip = |node: usize| {
-            let inside = self.graph.ancestors(node);
-            suspects.iter().all(|&s| inside[s])
-        };
-        if !self.untestable[last] && is_good_tip(last) {
-            return Some(last);
-        }
-        let mut measured: Vec<usize> = self.belief.kernels().iter().map(|k| k.node).collect();
-        measured.sort_unstable();
-        measured.into_iter().find(|&node| node >= last && !self.untestable[node] && is_good_tip(node))
-    }
-
     /// Every few boots, and before a culprit is confirmed: are there three levels, or a bad kernel inside a good one?
     fn look_for_more(&self) -> Option<Step> {
         let is_due = self.boots.is_multiple_of(LOOK_EVERY)
@@ -788,158 +501,6 @@ impl Engine {
         Some(self.measure(node, self.runs_per_boot(costs), 0, Why::Reference))
     }
 
-    fn confirm(&mut self, costs: Costs) -> Step {
-        let Some(going) = self.confirming.clone() else { return self.over(Ending::Stuck) };
-        let all: Vec<usize> = going.parents.iter().copied().chain([going.tip]).collect();
-        // What was to be measured cannot be: the search draws the edge anew.
-        if all.iter().any(|&n| self.untestable[n]) {
-            return Step::Decide(Decision::Confirmed(None));
-        }
-        let done = |node: usize| self.fresh(node, &going).len();
-        let complete = all.iter().map(|&n| done(n)).min().unwrap_or(0);
-        let level = all.iter().all(|&n| done(n) == complete);
-        if complete > 0
-            && level
-            && let Some(result) = self.judge_confirmation(&going, complete)
-        {
-            return Step::Decide(Decision::Confirmed(result));
-        }
-        let node = self.next_of_block(&all, going.first_stage, done);
-        self.measure(node, self.runs_per_boot(costs), going.stage, Why::Confirmation)
-    }
-
-    /// Means and runs of a kernel's fresh boots, in order.
-    fn fresh(&self, node: usize, going: &Confirming) -> Vec<(f64, usize)> {
-        let boots = self.all.get(&node).map_or(&[][..], Vec::as_slice);
-        let stages = going.first_stage..=going.stage;
-        let of = |b: &BootRuns| {
-            let sum: f64 = b.runs.iter().map(|r| r.0).sum();
-            (sum / b.runs.len() as f64, b.runs.len())
-        };
-        boots.iter().filter(|b| stages.contains(&b.stage)).map(of).collect()
-    }
-
-    /// Whether the fresh boots of this edge have shown the step already, so that only boots of other kernels can make
-    /// it surer that this is the culprit.
-    fn waits_for_mass(&self, tip: usize, parents: &[usize]) -> bool {
-        let same = self.confirming.as_ref().filter(|c| c.tip == tip && c.parents == parents);
-        same.is_some_and(|going| {
-            let is_shown = self.weakest_step(going).is_some_and(|factor| factor >= CONFIRM_FACTOR);
-            is_shown && !self.is_sure_of(going)
-        })
-    }
-
-    /// Log Bayes factor of the step over each parent from the fresh boots: the smallest.
-    fn weakest_step(&self, going: &Confirming) -> Option<f64> {
-        let leader = self.belief.leader();
-        let levels = self.belief.levels(leader);
-        let step = levels.bad.mean - levels.good.mean;
-        let grid = self.belief.grid()?;
-        let later = self.fresh(going.tip, going);
-        let factor = |parent: &usize| {
-            let earlier = self.fresh(*parent, going);
-            let of = |(a, b): (&(f64, usize), &(f64, usize))| (a.0 - b.0, a.1.min(b.1));
-            Pairs { differences: later.iter().zip(&earlier).map(of).collect() }.log_bayes(
-                grid,
-                &levels.noise,
-                step,
-            )
-        };
-        Some(going.parents.iter().map(factor).fold(f64::INFINITY, f64::min))
-    }
-
-    /// `Some(result)` once the confirmation is over.
-    fn judge_confirmation(&self, going: &Confirming, pairs: usize) -> Option<Option<bool>> {
-        let weakest = self.weakest_step(going)?;
-        if weakest >= CONFIRM_FACTOR {
-            // The step is there; whether it is the culprit's, other kernels tell.
-            return Some(self.is_sure_of(going).then_some(true));
-        }
-        if weakest <= -CONFIRM_FACTOR || pairs >= CONFIRM_PAIRS {
-            return Some(Some(false));
-        }
-        (self.mass_of_edge(going, self.belief.classes().1) < CONFIRM_UNTIL).then_some(None)
-    }
-
-    /// Whether the culprit is surely the step's: if builds do not differ of themselves, and if they may.
-    fn is_sure_of(&self, going: &Confirming) -> bool {
-        let asked = self.options.confidence;
-        self.mass_of_edge(going, &self.belief.weights_as_built()) >= asked
-            && self.mass_of_edge(going, self.belief.classes().1) >= asked
-    }
-
-    /// Mass of the candidates whose step lies between the confirmation's parents and tip.
-    fn mass_of_edge(&self, going: &Confirming, weights: &[f64]) -> f64 {
-        let kernels = self.belief.kernels();
-        let at = |node: usize| kernels.iter().position(|k| k.node == node);
-        let tip = at(going.tip);
-        let parents: Vec<Option<usize>> = going.parents.iter().map(|&p| at(p)).collect();
-        let (classes, _) = self.belief.classes();
-        let fits = |class: usize| {
-            tip.is_some_and(|t| self.belief.makes_bad(class, t))
-                && !parents.iter().flatten().any(|&p| self.belief.makes_bad(class, p))
-        };
-        (0..classes.len()).filter(|&c| fits(c)).map(|c| weights[c]).sum()
-    }
-
-    /// After a culprit: the part of the scope in which more of the difference is, if there is one.
-    fn rest_of_difference(&self) -> Option<Step> {
-        let newest = self.found.last()?;
-        // Asked once, right after it was found.
-        if self.narrowed.iter().filter(|(_, why)| *why == Narrowing::Rest).count() >= self.found.len() {
-            return None;
-        }
-        if self.narrowed.len() >= MOST_SCOPES {
-            return Some(Step::Decide(Decision::Over(Ending::Found)));
-        }
-        let rest = self.rests(newest).into_iter().filter(|r| self.is_worth_finding(r.size, r.sd));
-        match rest.max_by(|a, b| a.size.abs().total_cmp(&b.size.abs())) {
-            Some(rest) => Some(Step::Decide(Decision::Narrowed(rest.scope, Narrowing::Rest))),
-            None => Some(Step::Decide(Decision::Over(Ending::Found))),
-        }
-    }
-
-    fn is_worth_finding(&self, size: f64, sd: f64) -> bool {
-        size.abs() >= self.options.minimum && size.abs() >= REST * sd
-    }
-
-    /// What lies between a culprit and those found before it, or the ends.
-    fn rests(&self, found: &Found) -> Vec<Rest> {
-        let mut rests = Vec::new();
-        let others = || self.found.iter().filter(|f| f.tip != found.tip);
-        if let [parent] = found.parents[..]
-            && !self.graph.is_boundary(parent)
-        {
-            let inside = self.graph.ancestors(parent);
-            let before = others().map(|f| f.tip).filter(|&tip| inside[tip]).max();
-            let from = before.unwrap_or(self.good);
-            if from != parent {
-                rests.extend(self.rest(from, parent, Scope { good: before, bad: parent }));
-            }
-        }
-        let after = others().filter(|f| self.graph.reaches(found.tip, f.tip)).min_by_key(|f| f.tip);
-        let to = match after.map(|f| &f.parents[..]) {
-            None => Some(self.bad),
-            Some([parent]) => Some(*parent),
-            Some(_) => None,
-        };
-        if let Some(to) = to.filter(|&to| to != found.tip) {
-            rests.extend(self.rest(found.tip, to, Scope { good: Some(found.tip), bad: to }));
-        }
-        rests
-    }
-
-    fn rest(&self, from: usize, to: usize, scope: Scope) -> Option<Rest> {
-        let (from, to) = (self.boot_means(from), self.boot_means(to));
-        if from.len() < 2 || to.len() < 2 {
-            return None;
-        }
-        let levels = self.belief.levels(self.belief.leader());
-        let variance = levels.scale * levels.scale * (1.0 / from.len() as f64 + 1.0 / to.len() as f64);
-        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
-        Some(Rest { scope, size: mean(&to) - mean(&from), sd: (variance + 2.0 * levels.build).sqrt() })
-    }
-
     /// Mean of each boot of a kernel in these stages, drift removed.
     pub fn means(&self, node: usize, stages: std::ops::RangeInclusive<u32>) -> Vec<f64> {
         let less = |r: &(f64, u32)| r.0 - self.drift.path.get(r.1 as usize).copied().unwrap_or(0.0);
@@ -955,17 +516,8 @@ impl Engine {
 
     /// Mean of each boot of a kernel, drift removed.
     fn boot_means(&self, node: usize) -> Vec<f64> {
-        let less = |r: &(f64, u32)| r.0 - self.drift.path.get(r.1 as usize).copied().unwrap_or(0.0);
-        let mean = |b: &BootRuns| b.runs.iter().map(less).sum::<f64>() / b.runs.len() as f64;
-        self.all.get(&node).map_or_else(Vec::new, |boots| boots.iter().map(mean).collect())
+        self.means(node, 0..=u32::MAX)
     }
-}
-
-/// A part of the range and the difference over it.
-struct Rest {
-    scope: Scope,
-    size: f64,
-    sd: f64,
 }
 
 /// Build sds over run sd that are weighed, with their prior weights.
