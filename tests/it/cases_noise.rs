@@ -80,7 +80,13 @@ fn many_small_steps_have_no_culprit() {
     rig.line(&levels);
     let said = rig.start("c0", "c15").exits(3);
     said.tells("the difference is spread over several commits");
-    said.tells("no step between two of them").tells("as large as the 2.0 % worth finding");
+    // Which kernels are measured follows from what a boot and a run took, here some milliseconds: the search ends at a step
+    // that is confirmed and too small, or at levels between which there is none.
+    let ends = [
+        "less than the 2.0 % worth finding",
+        "no step between two of them is as large as the 2.0 % worth finding",
+    ];
+    assert!(ends.iter().any(|end| said.flat().contains(end)), "{}", said.out);
     assert_eq!(rig.json("s")["conclusion"]["commit"], serde_json::Value::Null);
 }
 
