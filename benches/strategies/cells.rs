@@ -171,13 +171,17 @@ pub struct Graphs(BTreeMap<Commits, Arc<Graph>>);
 
 impl Graphs {
     pub fn get(&mut self, cell: &Cell) -> Arc<Graph> {
+        self.of(cell.commits)
+    }
+
+    pub fn of(&mut self, commits: Commits) -> Arc<Graph> {
         let make = || {
-            Arc::new(match cell.commits {
+            Arc::new(match commits {
                 Commits::Line(n) => Graph::line(n),
                 Commits::Git => git(),
             })
         };
-        Arc::clone(self.0.entry(cell.commits).or_insert_with(make))
+        Arc::clone(self.0.entry(commits).or_insert_with(make))
     }
 
     /// Candidates of a cell.
