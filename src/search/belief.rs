@@ -47,8 +47,10 @@ pub struct Kernel {
     pub node: usize,
     /// Its boots in order.
     pub boots: Vec<BootRuns>,
-    /// Log likelihood of its boots over the grid, without and with the build effect.
+    /// Log likelihood over the grid of all boots but the newest, the build effect apart, and how many boots that are.
     raw: Vec<f64>,
+    settled: usize,
+    /// Log likelihood over the grid of all boots, the build effect integrated out.
     likelihood: Vec<f64>,
 }
 
@@ -296,17 +298,24 @@ impl Belief {
         self.normalise();
     }
 
-    fn likelihood(&mut self, kernel: usize) {
+    /// Brings a kernel's likelihood up to date. Of boots before the newest only what is not in the sum yet is computed: they
+    /// do not change any more.
+    fn likelihood(&mut self, at: usize) {
         let grid = self.grid.as_ref().expect("likelihoods are over a grid");
-        let mut raw = vec![0.0; grid.size()];
-        for boot in &self.kernels[kernel].boots {
+        let mut raw = std::mem::take(&mut self.kernels[at].raw);
+        let kernel = &self.kernels[at];
+        let add = |boot: &BootRuns, sum: &mut [f64]| {
             let runs: Vec<f64> = boot.runs.iter().map(|run| self.level_of(run)).collect();
-            grid.add_boot(&runs, &mut raw);
-        }
-        let kernel = &mut self.kernels[kernel];
-        kernel.likelihood.resize(raw.len(), 0.0);
-        grid.with_build_effect(&raw, &mut kernel.likelihood);
-        kernel.raw = raw;
+            grid.add_boot(&runs, sum);
+        };
+        let newest = kernel.boots.len().saturating_sub(1);
+        kernel.boots[kernel.settled..newest].iter().for_each(|boot| add(boot, &mut raw));
+        let mut all = raw.clone();
+        kernel.boots[newest..].iter().for_each(|boot| add(boot, &mut all));
+        let mut likelihood = vec![0.0; all.len()];
+        grid.with_build_effect(&all, &mut likelihood);
+        let kernel = &mut self.kernels[at];
+        (kernel.raw, kernel.settled, kernel.likelihood) = (raw, newest, likelihood);
     }
 
     /// The kernel of a node; a new one splits the classes.
@@ -320,6 +329,7 @@ impl Belief {
             node,
             boots: Vec::new(),
             raw: vec![0.0; size],
+            settled: 0,
             likelihood: vec![0.0; size],
         });
         self.index.insert(node, at);

@@ -33,6 +33,10 @@ const CLEAR: f64 = 4.0;
 /// Most runs in one boot.
 const MOST_RUNS: f64 = 8.0;
 
+/// Most runs in one boot when each next one is chosen by what it tells: beyond it the belief that boots hardly differ is
+/// leant on too far, and a fresh boot also tests that.
+const MOST_IN_A_ROW: usize = 16;
+
 /// Untestable commits after which a stretch may be given up as a set ...
 const GIVE_UP_AFTER: usize = 6;
 
@@ -198,7 +202,7 @@ pub fn choose(belief: &Belief, open: &Open, costs: Costs, live: Option<Live>) ->
     all.retain(|v| (open.may_boot)(v.measure.node()));
     if several
         && belief.tells_boots_from_runs()
-        && let Some(live) = live.filter(|l| belief.kernel(l.node).is_some())
+        && let Some(live) = live.filter(|l| l.runs < MOST_IN_A_ROW && belief.kernel(l.node).is_some())
     {
         all.push(another_run(belief, &hypotheses, &levels, costs, live));
     }

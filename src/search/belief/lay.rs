@@ -116,7 +116,9 @@ impl Belief {
 
     /// Everything that depends on the grid.
     fn recompute(&mut self) {
+        let size = self.grid.as_ref().map_or(0, Grid::size);
         for kernel in 0..self.kernels.len() {
+            (self.kernels[kernel].raw, self.kernels[kernel].settled) = (vec![0.0; size], 0);
             self.likelihood(kernel);
         }
         let grid = self.grid.as_ref().expect("a grid is laid");
