@@ -21,6 +21,8 @@ mod cli;
 mod determinism;
 #[path = "it/driver.rs"]
 mod driver;
+#[path = "it/guards.rs"]
+mod guards;
 #[path = "it/halving.rs"]
 mod halving;
 #[path = "it/history.rs"]
@@ -29,6 +31,8 @@ mod history;
 mod journal;
 #[path = "it/kbuild.rs"]
 mod kbuild;
+#[path = "it/modes.rs"]
+mod modes;
 #[path = "it/numerics.rs"]
 mod numerics;
 #[path = "it/parse.rs"]

@@ -89,7 +89,7 @@ pub struct Levels {
     pub run: f64,
     /// Variance of one run, likewise.
     pub run_variance: f64,
-    /// Variance of the boot effect.
+    /// Variance of the boot effect, with what two modes of boots blur.
     pub boot: f64,
     /// Variance of the build effect.
     pub build: f64,
@@ -401,12 +401,14 @@ impl Belief {
         };
         let over =
             |f: &dyn Fn(&Noise) -> f64| grid.noise.iter().zip(&noise).map(|(n, p)| p * f(n)).sum::<f64>();
+        let run = over(&|n| n.s * n.s * n.tail.information());
+        let boot = over(&|n| (n.s * n.rho).powi(2));
         Levels {
             good: level(&class.good),
             bad: level(&class.bad),
-            run: over(&|n| n.s * n.s * n.tail.information()),
+            run,
             run_variance: over(&|n| (n.s * n.tail.sd()).powi(2)),
-            boot: over(&|n| (n.s * n.rho).powi(2)),
+            boot: boot + grid.modes.map_or(0.0, |modes| modes.blur(boot + run)),
             build: over(&|n| (n.s * n.tau).powi(2)),
             scale: over(&|n| n.total().ln()).exp(),
             noise,
@@ -517,16 +519,25 @@ impl Belief {
         side.level(&noise)
     }
 
-    /// All runs in order of time: (place, residual against the believed level, variance of what is not believed).
+    /// All runs in order of time: (place, residual against the believed level, variance of what is not believed). A boot in
+    /// the second mode is held against that mode's level.
     pub fn residuals(&self) -> Vec<(u32, f64, f64)> {
         let levels = self.levels(self.leader());
         let step = levels.bad.mean - levels.good.mean;
+        let modes = self.grid.as_ref().and_then(|grid| grid.modes);
         let mut rows = Vec::new();
         for (at, kernel) in self.kernels.iter().enumerate() {
             let p = self.p_bad(at);
             let mean = levels.good.mean + p * step;
-            for run in kernel.boots.iter().flat_map(|b| &b.runs) {
-                rows.push((run.1, run.0 - mean, p * (1.0 - p) * step * step));
+            let unknown = p * (1.0 - p) * step * step;
+            for boot in &kernel.boots {
+                let (shift, blur) = modes.map_or((0.0, 0.0), |modes| {
+                    let above = boot.runs.iter().map(|r| self.level_of(r) - mean).sum::<f64>();
+                    let q = modes.probability(above / boot.runs.len() as f64, levels.scale);
+                    (q * modes.gap, q * (1.0 - q) * modes.gap * modes.gap)
+                });
+                let row = |run: &(f64, u32)| (run.1, run.0 - mean - shift, unknown + blur);
+                rows.extend(boot.runs.iter().map(row));
             }
         }
         rows.sort_by_key(|row| row.0);

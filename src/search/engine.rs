@@ -8,6 +8,7 @@
 mod beside;
 mod confirm;
 mod gate;
+mod guards;
 mod rest;
 mod words;
 
@@ -19,7 +20,7 @@ use super::graph::Graph;
 use super::steps;
 use super::testable::Testable;
 use super::worth::{self, Costs, Live, Measure, Open};
-use crate::stats::{self, Drift};
+use crate::stats::{Drift, FoundModes};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -113,6 +114,9 @@ pub struct Engine {
     boots: usize,
     last_reference: usize,
     drift: Drift,
+    modes: Option<FoundModes>,
+    /// Boots from which modes are looked for again.
+    modes_at: usize,
 }
 
 impl Engine {
@@ -152,6 +156,8 @@ impl Engine {
             boots: 0,
             last_reference: 0,
             drift: Drift { step: 0.0, evidence: 0.0, path: Vec::new() },
+            modes: None,
+            modes_at: 0,
         }
     }
 
@@ -173,6 +179,11 @@ impl Engine {
     /// The drift that the data show now.
     pub fn drift(&self) -> &Drift {
         &self.drift
+    }
+
+    /// Two modes of boots, if the data show them.
+    pub fn modes(&self) -> Option<&FoundModes> {
+        self.modes.as_ref()
     }
 
     /// Runs of a boot were measured (log units, positive = worse). A boot's runs may come in several calls.
@@ -210,6 +221,9 @@ impl Engine {
             return;
         }
         self.follow_drift();
+        if self.boots >= self.modes_at {
+            self.follow_modes();
+        }
         self.belief.settle();
     }
 
@@ -261,18 +275,8 @@ impl Engine {
         if good > 0 && bad > 0 {
             self.belief.begin();
             self.belief.set_drift(self.drift.path.clone());
+            self.lay_modes();
         }
-    }
-
-    /// Looks for drift in all runs of the scope, and takes it out of them.
-    fn follow_drift(&mut self) {
-        let levels = self.belief.levels(self.belief.leader());
-        let rows = self.belief.residuals();
-        let found = stats::drift(&rows, levels.run + levels.boot, self.runs as usize);
-        if found.step > 0.0 || self.drift.step > 0.0 {
-            self.belief.set_drift(found.path.clone());
-        }
-        self.drift = found;
     }
 
     /// Takes a decision in.
@@ -503,8 +507,8 @@ impl Engine {
 
     /// Mean of each boot of a kernel in these stages, drift removed.
     pub fn means(&self, node: usize, stages: std::ops::RangeInclusive<u32>) -> Vec<f64> {
-        let less = |r: &(f64, u32)| r.0 - self.drift.path.get(r.1 as usize).copied().unwrap_or(0.0);
-        let mean = |b: &BootRuns| b.runs.iter().map(less).sum::<f64>() / b.runs.len() as f64;
+        let mean =
+            |b: &BootRuns| b.runs.iter().map(|r| self.without_drift(r)).sum::<f64>() / b.runs.len() as f64;
         let boots = self.all.get(&node).map_or(&[][..], Vec::as_slice);
         boots.iter().filter(|b| stages.contains(&b.stage)).map(mean).collect()
     }

@@ -1,6 +1,6 @@
 //! Evidence of a step between two kernels from fresh, interleaved boots alone.
 
-use crate::stats::{Grid, Noise, Tail, log_sum_exp};
+use crate::stats::{Grid, Modes, Noise, Tail, log_sum_exp};
 
 /// Sd of the logarithm of the step about its believed size.
 const SD: f64 = 0.3;
@@ -30,22 +30,34 @@ impl Pairs {
         let (mut differ, mut same) = (Vec::new(), Vec::new());
         for (noise, p) in grid.noise.iter().zip(posterior).filter(|(noise, _)| noise.tau == 0.0) {
             let prior = p.max(1e-12).ln();
-            let at: Vec<f64> = sizes.iter().map(|(size, log)| self.log(noise, *size) + log - total).collect();
+            let log_at = |size: f64| self.log(noise, grid.modes, size);
+            let at: Vec<f64> = sizes.iter().map(|(size, log)| log_at(*size) + log - total).collect();
             differ.push(log_sum_exp(&at) + prior);
-            same.push(self.log(noise, 0.0) + prior);
+            same.push(log_at(0.0) + prior);
         }
         log_sum_exp(&differ) - log_sum_exp(&same)
     }
 
-    fn log(&self, noise: &Noise, step: f64) -> f64 {
+    fn log(&self, noise: &Noise, modes: Option<Modes>, step: f64) -> f64 {
         let each = self.differences.iter().map(|(difference, runs)| {
             let scale = noise.s * (2.0 * (noise.rho * noise.rho + 1.0 / *runs as f64)).sqrt();
-            let z = (difference - step) / scale;
-            let density = match noise.tail {
-                Tail::Heavy => -3.0 * (1.0 + z * z / 5.0).ln(),
-                Tail::Normal => -0.5 * z * z,
+            let density = |shift: f64| {
+                let z = (difference - step - shift) / scale;
+                match noise.tail {
+                    Tail::Heavy => -3.0 * (1.0 + z * z / 5.0).ln(),
+                    Tail::Normal => -0.5 * z * z,
+                }
             };
-            density - scale.ln()
+            let mixed = modes.map_or_else(
+                || density(0.0),
+                |Modes { gap, share }| {
+                    // Either of the two boots may be in the second mode, or both, or none.
+                    let one = (share * (1.0 - share)).ln();
+                    let same = (1.0 - 2.0 * share * (1.0 - share)).ln();
+                    log_sum_exp(&[same + density(0.0), one + density(gap), one + density(-gap)])
+                },
+            );
+            mixed - scale.ln()
         });
         each.sum()
     }

@@ -239,8 +239,7 @@ impl Grid {
         }
     }
 
-    /// Many runs of one boot: a logarithm of each product of as many as a double has room for. Modes matter little once a
-    /// boot is known this well and are left out.
+    /// Many runs of one boot: a logarithm of each product of as many as a double has room for.
     fn add_many(&self, runs: &[f64], noise: &Noise, row: &mut [f64]) {
         let scale = runs.len() as f64 * noise.s.ln();
         let one = [(0.0, 1.0)];
@@ -253,10 +252,19 @@ impl Grid {
             let log = |some: &[f64]| some.iter().map(factor).product::<f64>().ln();
             share.ln() - 3.0 * runs.chunks(FAST_RUNS).map(log).sum::<f64>()
         };
-        for (value, level) in row.iter_mut().zip(&self.levels) {
+        let at = |level: f64| {
             let logs: [f64; HERMITE.len()] =
-                std::array::from_fn(|i| nodes.get(i).map_or(f64::NEG_INFINITY, |node| of_node(*level, node)));
-            *value += log_sum_exp(&logs) - scale;
+                std::array::from_fn(|i| nodes.get(i).map_or(f64::NEG_INFINITY, |node| of_node(level, node)));
+            log_sum_exp(&logs)
+        };
+        for (value, level) in row.iter_mut().zip(&self.levels) {
+            let mixed = match self.modes {
+                None => at(*level),
+                Some(Modes { gap, share }) => {
+                    log_sum_exp(&[(1.0 - share).ln() + at(*level), share.ln() + at(level + gap)])
+                }
+            };
+            *value += mixed - scale;
         }
     }
 

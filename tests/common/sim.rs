@@ -83,8 +83,10 @@ pub type Also = (String, fn(usize) -> f64);
 
 /// A session and what it decided.
 pub struct Sim {
-    dag: Dag,
-    planner: Planner,
+    /// The range.
+    pub dag: Dag,
+    /// What decides.
+    pub planner: Planner,
     /// Its state.
     pub state: State,
     /// The decisions, in order.

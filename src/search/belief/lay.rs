@@ -2,7 +2,7 @@
 
 use super::claim::prior_of_change;
 use super::{Belief, Level, bit, median};
-use crate::stats::{Grid, Noise, Tail};
+use crate::stats::{Grid, Modes, Noise, Tail};
 
 /// Levels of a grid: fewest and most. Between them, as many as the sharpest level needs.
 const LEVELS: (usize, usize) = (41, 161);
@@ -143,11 +143,17 @@ impl Belief {
         self.lay();
     }
 
-    /// Replaces the modes of boots and lays the grid anew.
-    pub fn set_modes(&mut self, modes: Option<crate::stats::Modes>) {
-        if let Some(grid) = &mut self.grid {
-            grid.modes = modes;
-            self.lay();
+    /// Replaces the modes of boots and lays the grid anew. `sd`: of a boot within its mode, or of one boot without modes.
+    pub fn set_modes(&mut self, modes: Option<Modes>, sd: f64) {
+        let Some(grid) = &mut self.grid else { return };
+        let before = std::mem::replace(&mut grid.modes, modes);
+        let gap = |modes: Option<Modes>| modes.map_or(0.0, |m| m.gap);
+        // Levels and noise lie elsewhere then: what was believed of them says nothing.
+        if (gap(before) - gap(modes)).abs() > sd {
+            let reach = gap(before).abs().max(gap(modes).abs());
+            let (low, high) = (grid.levels[0], grid.levels[grid.levels.len() - 1]);
+            self.lay_over((low - reach, high + reach), LEVELS.1, sd, WIDEST);
         }
+        self.lay();
     }
 }
