@@ -306,6 +306,15 @@ pub(super) struct Options {
     /// Name of the session [default: from the endpoints]
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
+    /// Set of tunables to search under; given again: culprit and parents are measured under that one too
+    #[arg(long = "variant", value_name = "NAME")]
+    pub variants: Vec<String>,
+    /// How a shell on a role is started, its script on standard input: ldg='ssh root@10.0.0.2 sh'
+    #[arg(long = "role", value_name = "NAME=CMD")]
+    pub roles: Vec<String>,
+    /// Variable of the profile's [env]
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
     /// Command that builds a candidate, instead of the profile's
     #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
@@ -341,6 +350,10 @@ impl Options {
             boot: self.boot.clone(),
             run: self.run.clone(),
             parser: self.parser.clone(),
+            variant: self.variants.first().cloned(),
+            roles: self.roles.clone(),
+            env: self.env.clone(),
+            also: self.variants.iter().skip(1).cloned().collect(),
             paths: self.paths.clone(),
             ..Overrides::default()
         }

@@ -7,6 +7,7 @@ use crate::lab::command::{CommandBuilder, CommandMachine, Commands, SharedSite, 
 use crate::lab::kbuild::KbuildBuilder;
 use crate::lab::process::OWNER;
 use crate::lab::qemu::QemuMachine;
+use crate::lab::stage::{CANARY, Ground, Stage};
 use crate::lab::{Builder, Machine};
 use crate::model::CommitId;
 use crate::report::say;
@@ -44,16 +45,22 @@ pub(super) fn lab(state: &State, dir: &SessionDir) -> Result<Lab, CliError> {
     };
     let machines = match &plan.recipe.machine {
         MachineSpec::Command { boot, run } => {
-            let commands = Commands { boot: boot.clone(), run: run.clone() };
+            let setup = &plan.recipe.setup;
+            let commands = Commands {
+                boot: boot.clone(),
+                run: run.clone(),
+                cmdline: setup.variant.cmdline.clone(),
+                roles: setup.roles.clone(),
+            };
             let machine = CommandMachine::new(site, commands, plan.recipe.metric.name.clone(), seen);
             let machine = match reader(plan)? {
                 Some(reader) => machine.read_by(reader),
                 None => machine,
             };
-            vec![Box::new(machine) as Box<dyn Machine>]
+            vec![staged(machine, state, dir, 0)]
         }
         MachineSpec::Qemu(spec) => {
-            (0..plan.recipe.suts).map(|sut| guest(spec, plan, dir, sut)).collect::<Result<_, _>>()?
+            (0..plan.recipe.suts).map(|sut| guest(spec, state, dir, sut)).collect::<Result<_, _>>()?
         }
     };
     Ok(Lab { builder, machines })
@@ -66,16 +73,37 @@ fn kbuild(spec: &Kbuild, plan: &Plan, dir: &SessionDir) -> Result<KbuildBuilder,
         .map_err(|e| CliError::Lab(e.to_string()))
 }
 
-fn guest(spec: &Qemu, plan: &Plan, dir: &SessionDir, sut: u32) -> Result<Box<dyn Machine>, CliError> {
+fn guest(spec: &Qemu, state: &State, dir: &SessionDir, sut: u32) -> Result<Box<dyn Machine>, CliError> {
+    let plan = &state.plan;
+    let more = &plan.recipe.setup.variant.cmdline;
+    let spec = Qemu { cmdline: format!("{} {more}", spec.cmdline).trim().to_owned(), ..spec.clone() };
     let scratch = dir.path().join(format!("qemu-{sut}"));
     std::fs::create_dir_all(&scratch)
         .map_err(|source| CliError::Io { what: format!("make {}", scratch.display()), source })?;
-    let machine = QemuMachine::new(spec.clone(), &plan.recipe.metric.name, dir.path(), &scratch)
+    let machine = QemuMachine::new(spec, &plan.recipe.metric.name, dir.path(), &scratch)
         .map_err(|e| CliError::Lab(e.to_string()))?;
-    Ok(Box::new(match reader(plan)? {
+    let machine = match reader(plan)? {
         Some(reader) => machine.read_by(reader),
         None => machine,
-    }))
+    };
+    Ok(staged(machine, state, dir, sut))
+}
+
+/// The machine with what the profile asks for around a run; itself where that is nothing.
+fn staged<M: Machine + Ground + 'static>(
+    machine: M,
+    state: &State,
+    dir: &SessionDir,
+    sut: u32,
+) -> Box<dyn Machine> {
+    let setup = &state.plan.recipe.setup;
+    if !setup.is_staged() {
+        return Box::new(machine);
+    }
+    let known = state.boots.iter().filter(|boot| boot.sut.0 == sut).filter_map(|boot| boot.record.as_ref());
+    let canaries = known.filter_map(|record| record.settings.get(CANARY)?.parse().ok()).collect();
+    let done = dir.path().join(format!("once-{sut}"));
+    Box::new(Stage::new(machine, setup.clone(), done, canaries))
 }
 
 fn reader(plan: &Plan) -> Result<Option<Reader>, CliError> {

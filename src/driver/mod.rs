@@ -277,7 +277,7 @@ fn is_impossible(state: &State, boot: BootNo, value: f64) -> bool {
 /// the logarithm, and a workload that did nothing in no time is a broken run, not a fast or slow one.
 fn admit(state: &State, boot: BootNo, result: RunResult) -> RunResult {
     let metric = &state.plan.recipe.metric.name;
-    let RunResult::Measured { mut metrics } = result else { return result };
+    let RunResult::Measured { mut metrics, settings } = result else { return result };
     let named: Vec<&str> = metrics.keys().map(String::as_str).collect();
     let reason = match metrics.get(metric) {
         Some(value) if *value >= WRAPPED => {
@@ -288,7 +288,7 @@ fn admit(state: &State, boot: BootNo, result: RunResult) -> RunResult {
         }
         Some(value) if value.is_finite() && *value > 0.0 => {
             metrics.retain(|_, value| value.is_finite());
-            return RunResult::Measured { metrics };
+            return RunResult::Measured { metrics, settings };
         }
         Some(value) => format!("{metric} = {value} is not a positive number"),
         None => format!("the run did not report {metric}; it reported: {}", named.join(", ")),

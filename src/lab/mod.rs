@@ -10,6 +10,7 @@ pub mod kbuild;
 pub mod process;
 pub mod qemu;
 pub mod sim;
+pub mod stage;
 
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, CommitId, RunResult, StepId};
 use async_trait::async_trait;

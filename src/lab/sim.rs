@@ -113,13 +113,14 @@ impl Machine for SimLab {
             boot_id: format!("simulated-{}", job.boot),
             release: String::new(),
             cmdline: String::new(),
+            settings: BTreeMap::new(),
         })
     }
 
     async fn run(&mut self, _: &RunJob) -> RunResult {
         self.clock.pass(self.costs.run);
         let value = BASE * (self.unit * self.meter.borrow_mut().run(&self.world)).exp();
-        RunResult::Measured { metrics: BTreeMap::from([(self.metric.clone(), value)]) }
+        RunResult::measured(BTreeMap::from([(self.metric.clone(), value)]))
     }
 
     async fn off(&mut self) {}

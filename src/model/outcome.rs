@@ -141,7 +141,7 @@ pub enum BuildResult {
 }
 
 /// A boot that counts: the kernel proved to be the candidate and the boot id is new.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BootRecord {
     /// The machine's own id of this boot; unique in the session.
     pub boot_id: String,
@@ -149,6 +149,9 @@ pub struct BootRecord {
     pub release: String,
     /// Kernel command line as read back; empty where no kernel is booted.
     pub cmdline: String,
+    /// What else was read back once it was up, by name ("canary", "sut.cpus"). Records of older versions have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// End of a boot.
@@ -171,6 +174,9 @@ pub enum RunResult {
     Measured {
         /// Value by metric name.
         metrics: BTreeMap<String, f64>,
+        /// The tunables that it ran under, as they were read back, and what else was seen of the machines, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
     },
     /// The run ended but its numbers cannot be used (no number, NaN, several numbers, a splat in the log).
     Invalid {
@@ -186,4 +192,11 @@ pub enum RunResult {
     Untestable(Untestable),
     /// We failed.
     Infra(InfraFailure),
+}
+
+impl RunResult {
+    /// Measured, with nothing seen beside the numbers.
+    pub fn measured(metrics: BTreeMap<String, f64>) -> Self {
+        Self::Measured { metrics, settings: BTreeMap::new() }
+    }
 }

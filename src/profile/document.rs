@@ -17,6 +17,8 @@ pub(super) enum Plain {
     Integer(Option<i64>),
     /// A TOML float.
     Float(f64),
+    /// A TOML boolean.
+    Flag(bool),
     /// A TOML array that holds no table.
     List(Vec<(Plain, Place)>),
     /// Any other TOML value, with the name of its type.
@@ -30,6 +32,7 @@ impl Plain {
             Self::Text(_) | Self::Argument(_) => "a string",
             Self::Integer(_) => "an integer",
             Self::Float(_) => "a float",
+            Self::Flag(_) => "a boolean",
             Self::List(_) => "an array",
             Self::Other(name) => name,
         }
@@ -113,7 +116,7 @@ fn plain(value: &DeValue) -> Plain {
         DeValue::Array(array) => Plain::List(
             array.iter().map(|element| (plain(element.get_ref()), Place::of(&element.span()))).collect(),
         ),
-        DeValue::Boolean(_) => Plain::Other("a boolean"),
+        DeValue::Boolean(flag) => Plain::Flag(*flag),
         DeValue::Datetime(_) => Plain::Other("a date"),
         DeValue::Table(_) => Plain::Other("a table"),
     }

@@ -51,7 +51,7 @@ pub struct Setting {
 }
 
 /// Order in which settings are shown, by the first part of the key.
-const ORDER: [&str; 21] = [
+const ORDER: [&str; 28] = [
     "name",
     "description",
     "why",
@@ -64,9 +64,16 @@ const ORDER: [&str; 21] = [
     "confidence",
     "budget",
     "variant",
+    "variants",
     "suts",
     "metric",
     "workload",
+    "roles",
+    "env",
+    "steps",
+    "settle",
+    "canary",
+    "saturation",
     "judging",
     "costs",
     "attempts",
@@ -153,6 +160,31 @@ impl<'s> Layers<'s> {
                 self.put(key, flag, Plain::Argument(value.clone()));
             }
         }
+        if given.variant.is_some() {
+            // The profile's list begins with another.
+            self.dropped.push("variants".to_owned());
+        }
+        if !given.also.is_empty() {
+            let also = |value: &String| {
+                let place = Place::CommandLine { flag: "--variant", value: value.clone() };
+                (Plain::Argument(value.clone()), place)
+            };
+            self.put("variants", "--variant", Plain::List(given.also.iter().map(also).collect()));
+        }
+        for (table, flag, pairs) in [("roles", "--role", &given.roles), ("env", "--env", &given.env)] {
+            for pair in pairs {
+                match pair.split_once('=') {
+                    Some((name, value)) if !name.is_empty() => {
+                        self.put(&format!("{table}.{name}"), flag, Plain::Argument(value.to_owned()));
+                    }
+                    Some(_) | None => {
+                        let place = Place::CommandLine { flag, value: pair.clone() };
+                        let help = Some(format!("write it as {flag} NAME=VALUE"));
+                        self.problem(place, "has no name with its value".to_owned(), help);
+                    }
+                }
+            }
+        }
         if !given.paths.is_empty() {
             let path = |value: &String| {
                 let place = Place::CommandLine { flag: "--path", value: value.clone() };
@@ -199,9 +231,12 @@ impl<'s> Layers<'s> {
     fn profile_says(&self, key: &str) -> Option<&str> {
         match &self.document.entries.get(key)?.value {
             Plain::Text(text) => Some(text),
-            Plain::Argument(_) | Plain::Integer(_) | Plain::Float(_) | Plain::List(_) | Plain::Other(_) => {
-                None
-            }
+            Plain::Argument(_)
+            | Plain::Integer(_)
+            | Plain::Float(_)
+            | Plain::Flag(_)
+            | Plain::List(_)
+            | Plain::Other(_) => None,
         }
     }
 
@@ -220,7 +255,9 @@ impl<'s> Layers<'s> {
         if let Some((flag, value)) = self.command_line.get(key) {
             let typed = match value {
                 Plain::Argument(text) | Plain::Text(text) => text.clone(),
-                Plain::List(_) | Plain::Integer(_) | Plain::Float(_) | Plain::Other(_) => String::new(),
+                Plain::List(_) | Plain::Integer(_) | Plain::Float(_) | Plain::Flag(_) | Plain::Other(_) => {
+                    String::new()
+                }
             };
             let place = Place::CommandLine { flag, value: typed };
             return Some((value.clone(), place, Origin::CommandLine));
@@ -299,7 +336,9 @@ impl<'s> Layers<'s> {
 
     /// Notes that `key` must be given.
     pub fn need(&mut self, key: &str, flag: Option<&'static str>) {
-        self.missing.push(Missing { key: key.to_owned(), flag });
+        if self.missing.iter().all(|missing| missing.key != key) {
+            self.missing.push(Missing { key: key.to_owned(), flag });
+        }
     }
 
     /// A list of texts that are not blank; each problem stands at its element.
@@ -324,6 +363,40 @@ impl<'s> Layers<'s> {
             }
         }
         texts
+    }
+
+    /// As [`Layers::list`], but what is not given is empty and not shown.
+    pub fn given_list(&mut self, key: &str) -> Vec<String> {
+        self.asked.insert(key.to_owned());
+        if self.is_given(key) { self.list(key, &[]) } else { Vec::new() }
+    }
+
+    /// Keys of the values in `table`, as they stand behind its name.
+    pub fn keys_under(&mut self, table: &str) -> Vec<String> {
+        // So that the command line may name keys in it, and the profile a table without any.
+        self.asked.insert(table.to_owned());
+        let prefix = format!("{table}.");
+        let inside = self.document.entries.keys().filter(|key| !self.is_dropped(key));
+        let all = inside.chain(self.command_line.keys());
+        let keys: BTreeSet<String> =
+            all.filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())).collect();
+        keys.into_iter().collect()
+    }
+
+    /// Names of the tables right under `table`, sorted.
+    pub fn tables_under(&mut self, table: &str) -> Vec<String> {
+        let prefix = format!("{table}.");
+        let inside = self.document.tables.keys().filter(|key| !self.is_dropped(key));
+        let names = inside.filter_map(|key| key.strip_prefix(&prefix)?.split('.').next().map(str::to_owned));
+        let names: BTreeSet<String> = names.collect();
+        self.asked.extend(names.iter().map(|name| format!("{prefix}{name}")));
+        names.into_iter().collect()
+    }
+
+    /// Notes a problem with a table itself.
+    pub fn table_problem(&mut self, table: &str, message: String) {
+        let place = self.document.tables.get(table).map_or(Place::Whole, Place::of);
+        self.problem(place, message, None);
     }
 
     /// Number of elements of an array of tables.
@@ -429,9 +502,12 @@ impl<'s> Layers<'s> {
 fn elements(value: &Plain) -> Read<Vec<(Plain, Place)>> {
     match value {
         Plain::List(list) => Ok(list.clone()),
-        Plain::Text(_) | Plain::Argument(_) | Plain::Integer(_) | Plain::Float(_) | Plain::Other(_) => {
-            Err(format!("takes an array of strings, not {}", value.type_name()))
-        }
+        Plain::Text(_)
+        | Plain::Argument(_)
+        | Plain::Integer(_)
+        | Plain::Float(_)
+        | Plain::Flag(_)
+        | Plain::Other(_) => Err(format!("takes an array of strings, not {}", value.type_name())),
     }
 }
 

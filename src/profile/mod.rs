@@ -13,6 +13,7 @@ mod layers;
 mod problem;
 mod reading;
 mod recipe;
+mod setup;
 mod source;
 mod strangers;
 #[cfg(test)]
@@ -53,10 +54,16 @@ pub struct Overrides {
     pub boot: Option<String>,
     /// Run command (`--run`); replaces a machine of another kind.
     pub run: Option<String>,
-    /// Name of the set of tunables (`--variant`).
+    /// Name of the set of tunables to search under (`--variant`).
     pub variant: Option<String>,
+    /// Those that the culprit and its parents are measured under as well (further `--variant`).
+    pub also: Vec<String>,
     /// Name of the parser (`--parser`).
     pub parser: Option<String>,
+    /// How a shell on a role is started, "NAME=COMMAND" (`--role`).
+    pub roles: Vec<String>,
+    /// Environment of steps and runs, "NAME=VALUE" (`--env`).
+    pub env: Vec<String>,
     /// Path limits (`--path`); empty = the profile's.
     pub paths: Vec<String>,
     /// Good endpoint (`--good`).

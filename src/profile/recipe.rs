@@ -4,6 +4,7 @@ use super::Resolver;
 use super::document::Plain;
 use super::layers::{Kinds, Layers};
 use super::reading::{self, direction_word, reading};
+use super::setup;
 use super::value::{
     Read, confidence, count, duration, filled, minimum_effect, one_of, show_duration, show_text, text, word,
 };
@@ -55,6 +56,7 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
     let paths = l.list("paths", &[]);
     let machine = machine(l);
     let reading = reading(l);
+    let (variant, setup) = setup::setup(l, &machine);
     let recipe = Recipe {
         profile: name,
         metric: metric(l, &reading, &machine),
@@ -63,7 +65,7 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
         minimum_effect: l.or("minimum_effect", Relative(0.02), minimum_effect, |effect| effect.0.to_string()),
         confidence: l.or("confidence", 0.99, confidence, f64::to_string),
         budget_s: budget(l),
-        variant: l.or("variant", "default".to_owned(), filled, quoted),
+        variant,
         suts: number(l, "suts", default_suts(&machine), 1..=MANY),
         judging: judging(l),
         costs: costs(l),
@@ -80,6 +82,7 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
         builder: builder(l, resolve),
         machine,
         reading,
+        setup,
     };
     if l.is_sound() {
         contradictions(l, &recipe);
@@ -298,6 +301,7 @@ fn contradictions(l: &mut Layers, recipe: &Recipe) {
         MachineSpec::Command { .. } => command_contradictions(l, recipe),
         MachineSpec::Qemu(_) => qemu_contradictions(l, recipe),
     }
+    setup::contradictions(l, &recipe.variant, &recipe.setup, &recipe.machine);
     reading::contradictions(l, &recipe.metric, &recipe.reading, &recipe.machine);
 }
 

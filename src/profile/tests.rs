@@ -278,6 +278,98 @@ fn a_reading_that_cannot_work_is_refused() {
 }
 
 #[test]
+fn tunables_and_steps_become_the_setup_of_the_recipe() {
+    let text = format!(
+        "variants = [\"nopl\", \"batch\", \"default\"]\n{WHOLE}\
+         [workload]\non = \"ldg\"\n[roles]\nldg = \"ssh root@ldg sh\"\n\
+         [variant.nopl]\nfeatures = [\"NO_PLACE_LAG\", \"NO_RUN_TO_PARITY\"]\nbase_slice_ns = \"3ms\"\n\
+         [variant.nopl.sysctl]\nkernel.sched_autogroup_enabled = 0\n\
+         [variant.nopl.files]\n\"/sys/kernel/mm/transparent_hugepage/enabled\" = \"never\"\n\
+         [variant.batch]\npolicy = \"batch\"\nnice = -5\nprocesses = [\"mysqld\"]\n\
+         [[steps]]\nname = \"schema\"\non = \"ldg\"\nwhen = \"once\"\ncommand = \"./schema\"\ndeadline = \"1h\"\n\
+         [[steps]]\nname = \"up\"\nwhen = \"boot\"\ncommand = \"nc -z db 3306\"\nevery = \"2s\"\n\
+         [settle]\nload = 0.5\nsystem = true\n[canary]\ncommand = \"./spin\"\nwithin = \"3%\"\n\
+         [saturation]\nidle = \"10%\"\nldg_cpus = 4\n[judging]\nsteady = \"2%\"\n"
+    );
+    let loaded = load_text(&text, &Overrides::default()).expect("loads");
+    assert_eq!(loaded.recipe.variant, "nopl");
+    let json = serde_json::to_string_pretty(&loaded.recipe.setup).expect("is plain data");
+    golden!("setup", json);
+    let explained = loaded.explain().join("\n");
+    assert!(explained.contains("variant.nopl.base_slice_ns = 3000000"), "{explained}");
+
+    let chosen = over(|o| (o.variant, o.also) = (some("batch"), vec!["nopl".to_owned()]));
+    let loaded = load_text(&text, &chosen).expect("loads");
+    assert_eq!(loaded.recipe.variant, "batch");
+    assert_eq!(loaded.recipe.setup.also.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["nopl"]);
+    let plain = over(|o| o.variant = some("default"));
+    let loaded = load_text(&text, &plain).expect("loads");
+    assert!(loaded.recipe.setup.variant.is_default() && loaded.recipe.setup.also.is_empty());
+    let message = load_text(&text, &over(|o| o.variant = some("nopll"))).expect_err("there is none");
+    golden!("no_such_variant", message);
+}
+
+#[test]
+fn a_tunable_that_cannot_be_meant_is_refused() {
+    let variant = |rest: &str| format!("{WHOLE}[variant.x]\n{rest}\n");
+    golden!(
+        "tunables",
+        messages(&[
+            // Case 34: 3 is not 3 ms.
+            &variant("base_slice_ns = 3"),
+            &variant("base_slice_ns = \"3s\""),
+            &variant("base_slice_ns = 0.003"),
+            &variant("features = [\"no_place_lag\"]\npolicy = \"fifo\"\nnice = 20\nfeature = [\"X\"]"),
+            &variant("[variant.x.sysctl]\n\"kernel/../x\" = 1\nvm.swappiness = 0.5"),
+            &variant("[variant.x.files]\n\"/etc/passwd\" = \"x\"\n\"/sys/a\" = true\n\"/sys/b\" = \"it's\""),
+            &variant("[variant.x.cgroup]\ncpu = 50"),
+            &format!("{WHOLE}[variant.\"a b\"]\nnice = 1\n"),
+            &format!("variants = [\"y\"]\n{}", variant("nice = 1")),
+            &format!("variants = [\"x\"]\n{}", variant("processes = [\"mysqld\"]")),
+            &format!("variants = [\"x\"]\n{}", variant("cmdline = \"nosmt\"")),
+            &format!(
+                "variants = [\"x\"]\n{}[roles]\nldg = \"sh\"\n[workload]\non = \"ldg\"\n",
+                variant("policy = \"batch\"")
+            ),
+            &format!(
+                "variant = \"x\"\n{}",
+                WHOLE.replace("[machine]", "[build]\nkind = \"kbuild\"\n[machine]\nkind = \"qemu\"")
+            ),
+        ])
+    );
+}
+
+#[test]
+fn a_step_or_check_that_cannot_work_is_refused() {
+    let more = |rest: &str| format!("{WHOLE}{rest}\n");
+    golden!(
+        "steps",
+        messages(&[
+            &more("[[steps]]"),
+            &more(
+                "[[steps]]\nname = \"a\"\nwhen = \"always\"\ncommand = \"x\"\ndeadline = \"5\"\ndedline = 1"
+            ),
+            &more("[[steps]]\nname = \"a\"\non = \"ldg\"\nwhen = \"boot\"\ncommand = \"x\""),
+            &more(
+                "[[steps]]\nname = \"a\"\nwhen = \"boot\"\ncommand = \"x\"\n\
+                 [[steps]]\nname = \"a\"\nwhen = \"clean\"\ncommand = \"y\""
+            ),
+            &more("[workload]\non = \"client\"\n[canary]\non = \"ldg2\"\ncommand = \"x\""),
+            &more("[roles]\nldg = 5\n[canary]\nwithin = \"3%\""),
+            &more("[saturation]\nidle = 10\n"),
+            &more("[saturation]\nldg_cpus = 4\n"),
+            &more("[settle]\ndeadline = \"5m\"\n"),
+            &more("[settle]\nload = \"low\"\nsystem = \"yes\"\nrunning = -1\ntemperature = 900\n"),
+            &more("[judging]\nsteady_runs = 3\n"),
+            &format!(
+                "{}[build]\nkind = \"kbuild\"\n[roles]\nldg = \"sh\"\n",
+                WHOLE.replace("[machine]", "[machine]\nkind = \"qemu\"")
+            ),
+        ])
+    );
+}
+
+#[test]
 fn unknown_keys_are_refused_with_the_nearest_known_one() {
     golden!(
         "unknown_keys",

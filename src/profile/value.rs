@@ -17,7 +17,7 @@ fn wants(what: &str, value: &Plain) -> String {
 pub(super) fn text(value: &Plain) -> Read<String> {
     match value {
         Plain::Text(text) | Plain::Argument(text) => Ok(text.clone()),
-        Plain::Integer(_) | Plain::Float(_) | Plain::List(_) | Plain::Other(_) => {
+        Plain::Integer(_) | Plain::Float(_) | Plain::Flag(_) | Plain::List(_) | Plain::Other(_) => {
             Err(wants("a string", value))
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn count(value: &Plain, range: &RangeInclusive<u32>) -> Read<u32> {
     let number = match value {
         Plain::Integer(number) => *number,
         Plain::Argument(text) => text.parse().ok(),
-        Plain::Text(_) | Plain::Float(_) | Plain::List(_) | Plain::Other(_) => {
+        Plain::Text(_) | Plain::Float(_) | Plain::Flag(_) | Plain::List(_) | Plain::Other(_) => {
             return Err(wants("an integer", value));
         }
     };
@@ -57,7 +57,7 @@ pub(super) fn count(value: &Plain, range: &RangeInclusive<u32>) -> Read<u32> {
 }
 
 /// A fraction: `"2%"` or `0.02`.
-fn fraction(value: &Plain) -> Read<f64> {
+pub(super) fn fraction(value: &Plain) -> Read<f64> {
     let number = match value {
         Plain::Text(text) | Plain::Argument(text) => {
             text.parse::<Relative>().map_err(|reason| format!("is wrong: {reason}"))?.0
@@ -65,9 +65,51 @@ fn fraction(value: &Plain) -> Read<f64> {
         Plain::Float(number) => *number,
         // Exact for all that can be in range; the rest is out of it either way.
         Plain::Integer(number) => number.and_then(|n| i32::try_from(n).ok()).map_or(f64::INFINITY, f64::from),
-        Plain::List(_) | Plain::Other(_) => return Err(wants("a fraction like \"2%\" or 0.02", value)),
+        Plain::Flag(_) | Plain::List(_) | Plain::Other(_) => {
+            return Err(wants("a fraction like \"2%\" or 0.02", value));
+        }
     };
     Ok(number)
+}
+
+/// Any number in a range, both ends included.
+pub(super) fn number(value: &Plain, least: f64, most: f64) -> Read<f64> {
+    let number = match value {
+        Plain::Float(number) => *number,
+        Plain::Integer(number) => number.and_then(|n| i32::try_from(n).ok()).map_or(f64::INFINITY, f64::from),
+        Plain::Argument(text) => text.parse().unwrap_or(f64::NAN),
+        Plain::Text(_) | Plain::Flag(_) | Plain::List(_) | Plain::Other(_) => {
+            return Err(wants("a number", value));
+        }
+    };
+    if (least..=most).contains(&number) { Ok(number) } else { Err(format!("must be from {least} to {most}")) }
+}
+
+/// `true` or `false`.
+pub(super) fn flag(value: &Plain) -> Read<bool> {
+    match value {
+        Plain::Flag(flag) => Ok(*flag),
+        Plain::Text(_)
+        | Plain::Argument(_)
+        | Plain::Integer(_)
+        | Plain::Float(_)
+        | Plain::List(_)
+        | Plain::Other(_) => Err(wants("true or false", value)),
+    }
+}
+
+/// One value for a file of the kernel: text or a whole number, as it is written into the file.
+pub(super) fn scalar(value: &Plain) -> Read<String> {
+    match value {
+        Plain::Text(text) | Plain::Argument(text) if text.contains(['\'', '\n', '\t']) => {
+            Err("holds a quote, a tab or a line end".to_owned())
+        }
+        Plain::Text(_) | Plain::Argument(_) => filled(value).map(|text| text.trim().to_owned()),
+        Plain::Integer(Some(number)) => Ok(number.to_string()),
+        Plain::Integer(None) | Plain::Float(_) | Plain::Flag(_) | Plain::List(_) | Plain::Other(_) => {
+            Err(wants("a string or an integer", value))
+        }
+    }
 }
 
 /// The smallest change worth finding.
@@ -97,7 +139,7 @@ pub(super) fn confidence(value: &Plain) -> Read<f64> {
 pub(super) fn duration(value: &Plain) -> Read<u64> {
     match value {
         Plain::Text(text) | Plain::Argument(text) => parse_duration(text),
-        Plain::Integer(_) | Plain::Float(_) | Plain::List(_) | Plain::Other(_) => {
+        Plain::Integer(_) | Plain::Float(_) | Plain::Flag(_) | Plain::List(_) | Plain::Other(_) => {
             Err(wants("a time with its unit in a string (\"90s\", \"1h30m\")", value))
         }
     }

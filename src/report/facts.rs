@@ -248,13 +248,13 @@ fn sense(state: &State) -> Option<Sense> {
 
 fn endpoints(state: &State) -> EndpointsFacts {
     let plan = &state.plan;
-    let warmup = plan.recipe.judging.warmup_runs as usize;
+    let counted = |b: &crate::session::Boot| b.runs.len().saturating_sub(state.warmup(b));
     let ends = state
         .boots
         .iter()
         .filter(|b| b.stage == 0 && (b.commit == plan.good.commit || b.commit == plan.bad.commit))
-        .filter(|b| b.runs.len() > warmup);
-    let (boots, runs) = ends.fold((0, 0), |(boots, runs), b| (boots + 1, runs + b.runs.len() - warmup));
+        .filter(|b| counted(b) > 0);
+    let (boots, runs) = ends.fold((0, 0), |(boots, runs), b| (boots + 1, runs + counted(b)));
     EndpointsFacts { effect: state.endpoints.as_ref().map(|e| e.evidence.effect), boots, runs }
 }
 
@@ -341,7 +341,7 @@ fn candidate(
     let boot = |b: &crate::session::Boot| BootFacts {
         boot_id: b.record.as_ref().map_or_else(String::new, |r| r.boot_id.clone()),
         runs: b.runs.iter().filter_map(|r| r.metrics.get(metric)).copied().collect(),
-        warmup: plan.recipe.judging.warmup_runs,
+        warmup: u32::try_from(state.warmup(b).min(b.runs.len())).unwrap_or(u32::MAX),
         lost: b.lost.clone(),
     };
     let role = if *commit == plan.good.commit {

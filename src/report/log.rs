@@ -175,7 +175,7 @@ fn boot_words(result: &BootResult) -> String {
 
 fn run_words(result: &RunResult) -> String {
     match result {
-        RunResult::Measured { metrics } => {
+        RunResult::Measured { metrics, .. } => {
             let each: Vec<String> = metrics.iter().map(|(name, value)| format!("{name} {value}")).collect();
             format!("measured {}", each.join(", "))
         }

@@ -143,6 +143,14 @@ pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
     if warmup > 0 {
         tell("warm_up", format!("the first {warmup} run(s) of each boot are not counted"));
     }
+    if let Some(steady) = state.plan.recipe.setup.steady {
+        let within = steady.within.0 * 100.0;
+        let words = format!(
+            "runs of a boot count once one differs from the one before by no more than {within:.1} %, or after {}",
+            steady.most
+        );
+        tell("steady_state", words);
+    }
     for (boots, reason) in &state.voided {
         tell("voided", format!("{} boots do not count: {reason}", boots.len()));
     }

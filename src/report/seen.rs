@@ -72,9 +72,9 @@ pub(super) fn seen(state: &State) -> Vec<SeenFacts> {
 
 /// Counted runs only: warm-up is not measured.
 fn values(state: &State, commit: &CommitId, name: &str) -> Vec<f64> {
-    let warmup = state.plan.recipe.judging.warmup_runs;
-    let runs = state.boots.iter().filter(|b| b.commit == *commit).flat_map(|b| &b.runs);
-    runs.filter(|run| run.repetition > warmup).filter_map(|run| run.metrics.get(name)).copied().collect()
+    let boots = state.boots.iter().filter(|b| b.commit == *commit);
+    let runs = boots.flat_map(|b| b.runs.iter().skip(state.warmup(b)));
+    runs.filter_map(|run| run.metrics.get(name)).copied().collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod outlook;
 mod plan;
 mod planner;
 mod revert;
+mod setup;
 mod shift;
 mod state;
 
@@ -28,6 +29,7 @@ pub use plan::{
     Purpose, Qemu, Reading, Recipe, Revert,
 };
 pub use planner::{Next, Planner, choice};
+pub use setup::{Canary, LDG, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step, Variant};
 pub use state::{
     Boot, BootStatus, Build, CommitState, Confirmation, EndpointVerdict, Fact, OpenStep, Run, Spent, State,
     StateError, Took,

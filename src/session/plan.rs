@@ -1,5 +1,6 @@
 //! The plan: everything that was decided before the first measurement. Record 0 of the journal; never changes.
 
+use super::setup::Setup;
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -272,6 +273,9 @@ pub struct Recipe {
     /// How what it prints is read.
     #[serde(default, skip_serializing_if = "Reading::is_default")]
     pub reading: Reading,
+    /// What is done around a run.
+    #[serde(default, skip_serializing_if = "Setup::is_default")]
+    pub setup: Setup,
 }
 
 /// Record 0.

@@ -152,7 +152,7 @@ impl Planner {
     }
 
     fn take_run(&mut self, state: &State, boot: &Boot, index: usize) {
-        let is_warmup = index < state.plan.recipe.judging.warmup_runs as usize;
+        let is_warmup = index < state.warmup(boot);
         let node = self.index.get(&boot.commit).copied();
         let (Some(node), false) = (node, is_warmup || is_void(state, boot.boot)) else { return };
         if let Some(waiting) = self.held.get_mut(&boot.commit) {
@@ -479,7 +479,7 @@ pub(super) fn is_void(state: &State, boot: BootNo) -> bool {
 
 /// Runs of a boot that count.
 pub(super) fn counted(state: &State, boot: &Boot) -> usize {
-    boot.runs.len().saturating_sub(state.plan.recipe.judging.warmup_runs as usize)
+    boot.runs.len().saturating_sub(state.warmup(boot))
 }
 
 /// Equal weight for every candidate that `counts`.

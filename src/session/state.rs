@@ -70,6 +70,8 @@ pub struct Run {
     pub repetition: u32,
     /// Value by metric.
     pub metrics: BTreeMap<String, f64>,
+    /// What it ran under, as read back.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// One boot.
@@ -272,6 +274,13 @@ impl State {
     /// A boot by number.
     pub fn boot(&self, boot: BootNo) -> Option<&Boot> {
         usize::try_from(boot.0).ok().and_then(|n| n.checked_sub(1)).and_then(|at| self.boots.get(at))
+    }
+
+    /// Runs at the start of a boot that do not count; more than it has while it is not known where they end.
+    pub fn warmup(&self, boot: &Boot) -> usize {
+        let recipe = &self.plan.recipe;
+        let judged = boot.runs.iter().filter_map(|run| run.metrics.get(&recipe.metric.name)).copied();
+        recipe.setup.warmup(recipe.judging.warmup_runs as usize, &judged.collect::<Vec<f64>>())
     }
 
     /// The commits that must be measurable for the session to make sense: their failures stop it.

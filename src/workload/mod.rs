@@ -26,6 +26,7 @@ mod sysbench;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod tunables;
 mod unixbench;
 mod will_it_scale;
 

@@ -12,7 +12,7 @@ use sched_bisect::model::{
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
     Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Purpose, Reading,
-    Recipe, State,
+    Recipe, Setup, State,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -87,6 +87,7 @@ fn recipe() -> Recipe {
         builder: BuilderSpec::None,
         machine: MachineSpec::Command { boot: None, run: "scripted".to_owned() },
         reading: Reading::default(),
+        setup: Setup::default(),
     }
 }
 
@@ -108,7 +109,7 @@ pub fn artifact(commit: CommitId) -> Artifact {
 
 /// A measured run.
 pub fn measured(value: f64) -> RunResult {
-    RunResult::Measured { metrics: BTreeMap::from([(METRIC.to_owned(), value)]) }
+    RunResult::measured(BTreeMap::from([(METRIC.to_owned(), value)]))
 }
 
 /// What a scripted lab does and has done. A commit from `slow_from` on takes 10 % longer; the noise follows from boot and
@@ -167,7 +168,7 @@ impl Builder for Scripted {
 impl Machine for Scripted {
     async fn boot(&mut self, job: &BootJob) -> BootResult {
         let boot_id = format!("id-of-step-{}", job.step);
-        BootResult::Booted(BootRecord { boot_id, release: String::new(), cmdline: String::new() })
+        BootResult::Booted(BootRecord { boot_id, ..BootRecord::default() })
     }
 
     async fn run(&mut self, job: &RunJob) -> RunResult {

@@ -10,7 +10,7 @@ use sched_bisect::model::{
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
     Action, Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Event, Judging, MachineSpec, Plan, Planner,
-    Purpose, Reading, Recipe, State, next_action,
+    Purpose, Reading, Recipe, Setup, State, next_action,
 };
 use std::collections::BTreeMap;
 
@@ -73,6 +73,7 @@ pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, bo
             builder: BuilderSpec::None,
             machine: MachineSpec::Command { boot: None, run: "true".to_owned() },
             reading: Reading::default(),
+            setup: Setup::default(),
         },
         host: BTreeMap::new(),
     }
@@ -147,11 +148,7 @@ impl Sim {
                 Action::Boot { commit, stage, slot, runs, sut } => {
                     let boot = BootNo(self.state.boots.len() as u64 + 1);
                     self.apply(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs });
-                    let record = BootRecord {
-                        boot_id: boot.to_string(),
-                        release: String::new(),
-                        cmdline: String::new(),
-                    };
+                    let record = BootRecord { boot_id: boot.to_string(), ..BootRecord::default() };
                     self.apply(&Event::BootFinished { step, boot, result: BootResult::Booted(record) });
                 }
                 Action::Run { boot, repetition } => {
@@ -161,7 +158,7 @@ impl Sim {
                     let mut metrics = BTreeMap::from([(judged, measure(at, boot.0))]);
                     metrics.extend(self.also.as_ref().map(|(name, value)| (name.clone(), value(at))));
                     self.apply(&Event::RunStarted { step, boot, repetition });
-                    self.apply(&Event::RunFinished { step, boot, result: RunResult::Measured { metrics } });
+                    self.apply(&Event::RunFinished { step, boot, result: RunResult::measured(metrics) });
                 }
                 Action::EndBoot { boot } => self.apply(&Event::BootEnded { boot }),
                 Action::Wait => unreachable!("every step ends at once"),

@@ -149,7 +149,7 @@ async fn hackbench_runs_five_times_in_a_boot_that_proved_itself() {
         let started = Instant::now();
         let result = lab.run(&mut machine).await;
         eprintln!("{:.2?}: {result:?}", started.elapsed());
-        let RunResult::Measured { metrics } = result else {
+        let RunResult::Measured { metrics, .. } = result else {
             panic!("{result:?}: {}", read(&lab.log("run.log")));
         };
         assert!(metrics["time"] > 0.0);
@@ -257,7 +257,7 @@ async fn a_run_past_its_deadline_fails_and_the_next_one_finds_a_quiet_guest() {
     let RunResult::Failed { reason } = result else { panic!("{result:?}") };
     assert!(reason.contains("outlived its deadline of 3 s"), "{reason}");
     let result = lab.run(&mut machine).await;
-    let RunResult::Measured { metrics } = result else { panic!("{result:?}") };
+    let RunResult::Measured { metrics, .. } = result else { panic!("{result:?}") };
     assert_eq!(metrics["value"], 0.0, "processes of the first run are left");
     machine.off().await;
 }
@@ -272,7 +272,7 @@ async fn big_outputs_arrive_whole_and_bigger_ones_are_refused() {
     let started = Instant::now();
     let result = lab.run(&mut machine).await;
     eprintln!("1 MB takes {:.2?}", started.elapsed());
-    let RunResult::Measured { metrics } = result else { panic!("{result:?}") };
+    let RunResult::Measured { metrics, .. } = result else { panic!("{result:?}") };
     assert_eq!(metrics["value"], 42.0);
     assert!(read(&lab.log("run.log")).len() > 1_000_000);
     let result = lab.run(&mut machine).await;

@@ -63,7 +63,7 @@ fn any_run_result() -> impl Strategy<Value = RunResult> {
         6 => (0.0..1e3).prop_map(measured),
         1 => proptest::sample::select(vec![f64::NAN, f64::INFINITY, -1.0, 0.0, f64::MIN_POSITIVE, f64::MAX])
             .prop_map(measured),
-        1 => Just(RunResult::Measured { metrics: Default::default() }),
+        1 => Just(RunResult::measured(Default::default())),
         1 => Just(RunResult::Invalid { reason: "two numbers".to_owned() }),
         1 => Just(RunResult::Failed { reason: "exit 1".to_owned() }),
         1 => any_untestable().prop_map(RunResult::Untestable),
@@ -158,7 +158,7 @@ fn opened(more_budget_s: u64) -> Event {
 }
 
 fn booted(boot_id: String) -> BootResult {
-    BootResult::Booted(BootRecord { boot_id, release: String::new(), cmdline: String::new() })
+    BootResult::Booted(BootRecord { boot_id, ..BootRecord::default() })
 }
 
 /// c0 - c1 - c2 - c4 - c5, and c3 beside c2.

@@ -126,6 +126,7 @@ fn plan(world: &World, dag: &Dag, costs: &Costs, unit: f64) -> Plan {
             builder: BuilderSpec::Command { command: "simulated".to_owned() },
             machine: MachineSpec::Command { boot: Some("simulated".to_owned()), run: "simulated".to_owned() },
             reading: crate::session::Reading::default(),
+            setup: crate::session::Setup::default(),
         },
         host: BTreeMap::new(),
     }

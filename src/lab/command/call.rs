@@ -1,6 +1,7 @@
 //! One call of a user's command: started, ended, and its exit status sorted.
 
 use super::reading::last_words;
+use super::role::EXIT;
 use crate::lab::process::{Ended, OWNER, end_marked, run_to_files};
 use crate::model::{InfraFailure, InfraKind, StepId};
 use std::ffi::{OsStr, OsString};
@@ -12,21 +13,25 @@ use tokio::process::Command;
 /// Environment variable with the step's number; it also marks what the step started.
 const STEP: &str = "SB_STEP";
 
+/// Environment variable that marks what one of a step's calls started.
+pub(super) const CALL: &str = "SB_CALL";
+
 /// Variables of the contract that not every command gets; one that is inherited from an outer session would lie.
-const NOT_ALWAYS: [&str; 3] = ["SB_BOOT", "SB_BOOT_DIR", "SB_REPETITION"];
+const NOT_ALWAYS: [&str; 7] =
+    ["SB_BOOT", "SB_BOOT_DIR", "SB_REPETITION", "SB_CMDLINE", "SB_ROLE", "SB_SUT_CPUS", "SB_LDG_CPUS"];
 
 /// A command to call.
 pub(super) struct Call<'a> {
     /// The step it belongs to.
     pub step: StepId,
     /// "build", "boot", "run": for messages.
-    pub what: &'static str,
+    pub what: &'a str,
     /// Run by `sh -c`.
     pub script: &'a str,
     /// Working directory.
     pub dir: &'a Path,
     /// The contract's variables.
-    pub env: Vec<(&'static str, OsString)>,
+    pub env: Vec<(String, OsString)>,
     /// Session directory, the mark of its processes.
     pub owner: &'a Path,
     /// When to give up.
@@ -35,6 +40,8 @@ pub(super) struct Call<'a> {
     pub out: &'a Path,
     /// File for standard error; may be `out`.
     pub err: &'a Path,
+    /// Tells it from other calls of its step, whose processes are not ended with its own; `None`: the step has one call.
+    pub mark: Option<String>,
     /// Whether what it left in the background may live on when it succeeds (a boot's virtual machine).
     pub leaves_processes: bool,
 }
@@ -63,7 +70,13 @@ impl Call<'_> {
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.env(STEP, self.step.to_string());
-        let mut left = LeftBehind::of_step(self.owner, self.step);
+        let mut left = match &self.mark {
+            None => LeftBehind::of_step(self.owner, self.step),
+            Some(mark) => {
+                command.env(CALL, mark);
+                LeftBehind::of_call(self.owner, mark)
+            }
+        };
         let ended = run_to_files(&mut command, self.owner, self.deadline, self.out, self.err).await;
         if self.leaves_processes && matches!(ended, Ok(Ended::Exit(0))) {
             left.keep();
@@ -128,7 +141,7 @@ impl Call<'_> {
 
     /// Its last words as a message's tail; standard error first, since standard output is data.
     fn said(&self) -> String {
-        match last_words(self.err).or_else(|| last_words(self.out)) {
+        match last_words(self.err, EXIT).or_else(|| last_words(self.out, EXIT)) {
             Some(line) => format!(": {line}"),
             None => String::new(),
         }
@@ -165,6 +178,11 @@ impl LeftBehind {
     /// Those of one step.
     pub fn of_step(owner: &Path, step: StepId) -> Self {
         Self { owner: owner.to_owned(), mark: Some((STEP, step.to_string().into())) }
+    }
+
+    /// Those of one of a step's calls.
+    fn of_call(owner: &Path, mark: &str) -> Self {
+        Self { owner: owner.to_owned(), mark: Some((CALL, mark.into())) }
     }
 
     /// Those of the boot with this directory.

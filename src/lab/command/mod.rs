@@ -14,6 +14,7 @@ mod builder;
 mod call;
 mod machine;
 mod reading;
+mod role;
 mod site;
 #[cfg(test)]
 mod tests;

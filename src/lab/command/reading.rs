@@ -28,7 +28,8 @@ struct LastLine {
     cut: bool,
 }
 
-fn last_line(log: &Path) -> io::Result<Option<LastLine>> {
+/// The end of a log, and where in it that begins.
+fn tail(log: &Path) -> io::Result<(Vec<u8>, u64)> {
     let mut file = File::open(log)?;
     let length = file.metadata()?.len();
     let start = length.saturating_sub(TAIL);
@@ -36,6 +37,11 @@ fn last_line(log: &Path) -> io::Result<Option<LastLine>> {
     let mut tail = Vec::new();
     // Limited: something that is still writing must not make it endless.
     file.take(TAIL).read_to_end(&mut tail)?;
+    Ok((tail, start))
+}
+
+fn last_line(log: &Path) -> io::Result<Option<LastLine>> {
+    let (tail, start) = tail(log)?;
     let text = tail.trim_ascii_end();
     if text.is_empty() {
         return Ok(None);
@@ -45,10 +51,12 @@ fn last_line(log: &Path) -> io::Result<Option<LastLine>> {
     Ok(Some(LastLine { bytes: line.unwrap_or(text).trim_ascii().to_vec(), cut }))
 }
 
-/// The last line of a log, fit for a message. `None` where there is none.
-pub(super) fn last_words(log: &Path) -> Option<String> {
+/// The last line of a log that does not begin with `but`, fit for a message. `None` where there is none.
+pub(super) fn last_words(log: &Path, but: &str) -> Option<String> {
     // A log that cannot be read has no words; the failure that is being reported is another one.
-    last_line(log).ok().flatten().map(|line| quoted(&line.bytes))
+    let tail = tail(log).ok()?.0;
+    let lines = tail.split(|&byte| byte == b'\n').rev().map(<[u8]>::trim_ascii);
+    lines.into_iter().find(|line| !line.is_empty() && !line.starts_with(but.as_bytes())).map(quoted)
 }
 
 /// The first line of a small file, trimmed; `None` where there is no such file.
@@ -72,25 +80,55 @@ pub(super) fn read_measurement(log: &Path, judged: &str) -> io::Result<RunResult
         Some(line) => parse_measurement(&line.bytes, judged),
     };
     Ok(match read {
-        Ok(metrics) => RunResult::Measured { metrics },
+        Ok(metrics) => RunResult::measured(metrics),
         Err(reason) => RunResult::Invalid { reason },
     })
 }
 
-/// Reads the metrics of a run by a parser; `judged` must be among them.
-pub(super) fn read_output(out: &Path, err: &Path, reader: &Reader, judged: &str) -> io::Result<RunResult> {
+/// Both streams of a call; `None`: more than is kept in memory.
+pub(super) fn whole_output(out: &Path, err: &Path) -> io::Result<Option<Output>> {
     let whole = |log: &Path| -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         File::open(log)?.take(WHOLE + 1).read_to_end(&mut bytes)?;
         Ok(if bytes.len() as u64 > WHOLE { None } else { Some(bytes) })
     };
-    let (Some(stdout), Some(stderr)) = (whole(out)?, whole(err)?) else {
-        return Ok(RunResult::Invalid { reason: format!("it printed more than {} MiB", WHOLE >> 20) });
-    };
-    Ok(match reader.parse(judged, &Output { stdout, stderr, status: 0 }) {
-        Ok(metrics) => RunResult::Measured { metrics },
-        Err(invalid) => RunResult::Invalid { reason: format!("{}: {invalid}", reader.parser()) },
+    Ok(whole(out)?.zip(whole(err)?).map(|(stdout, stderr)| Output { stdout, stderr, status: 0 }))
+}
+
+/// Why an output is not read at all.
+pub(super) fn too_much() -> String {
+    format!("it printed more than {} MiB", WHOLE >> 20)
+}
+
+/// Reads the metrics of a run by a parser; `judged` must be among them.
+pub(super) fn read_output(out: &Path, err: &Path, reader: &Reader, judged: &str) -> io::Result<RunResult> {
+    Ok(match whole_output(out, err)? {
+        Some(output) => read_by(reader, &output, judged),
+        None => RunResult::Invalid { reason: too_much() },
     })
+}
+
+/// Reads the metrics of a run by a parser; `judged` must be among them.
+pub(super) fn read_by(reader: &Reader, output: &Output, judged: &str) -> RunResult {
+    match reader.parse(judged, output) {
+        Ok(metrics) => RunResult::measured(metrics),
+        Err(invalid) => RunResult::Invalid { reason: format!("{}: {invalid}", reader.parser()) },
+    }
+}
+
+/// Reads the measurement at the end of what a run printed; `judged` must be in it.
+pub(super) fn read_last(stdout: &[u8], judged: &str) -> RunResult {
+    let text = stdout.trim_ascii_end();
+    let line = text.iter().rposition(|&b| b == b'\n').map_or(text, |end| &text[end + 1..]);
+    let read = if line.is_empty() {
+        Err("printed no measurement: standard output is empty or ends in blank lines".to_owned())
+    } else {
+        parse_measurement(line, judged)
+    };
+    match read {
+        Ok(metrics) => RunResult::measured(metrics),
+        Err(reason) => RunResult::Invalid { reason },
+    }
 }
 
 /// Parses the line that is a measurement: one number (then it is the value of `judged`), `{"metrics": {NAME: number,
@@ -205,7 +243,7 @@ mod tests {
 
     fn value(output: &[u8]) -> f64 {
         let result = read(output);
-        let RunResult::Measured { metrics } = result else { panic!("{result:?}") };
+        let RunResult::Measured { metrics, .. } = result else { panic!("{result:?}") };
         metrics["time"]
     }
 

@@ -86,7 +86,16 @@ impl Site {
         let artifacts = self.fresh_artifacts(commit).map_err(NotBuilt::Infra)?;
         if let Some(script) = self.spec.build.clone() {
             let answer = self
-                .call(Calling { what: "build", script: &script, out: log, err: log, deadline, step })
+                .call(Calling {
+                    what: "build",
+                    script: &script,
+                    out: log,
+                    err: log,
+                    deadline,
+                    step,
+                    mark: None,
+                    leaves_processes: false,
+                })
                 .with(commit, &artifacts, Vec::new())
                 .answer()
                 .await;
@@ -191,7 +200,7 @@ pub(super) struct Calling<'a> {
     /// The step it belongs to.
     pub step: StepId,
     /// "build", "boot", "run".
-    pub what: &'static str,
+    pub what: &'a str,
     /// Run by `sh -c`.
     pub script: &'a str,
     /// When to give up.
@@ -200,6 +209,10 @@ pub(super) struct Calling<'a> {
     pub out: &'a Path,
     /// File for standard error.
     pub err: &'a Path,
+    /// See [`Call::mark`].
+    pub mark: Option<String>,
+    /// See [`Call::leaves_processes`].
+    pub leaves_processes: bool,
 }
 
 /// A call that lacks its candidate.
@@ -210,10 +223,10 @@ pub(super) struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     /// The call, for this candidate, with `more` of the contract's variables.
-    pub fn with(self, commit: &CommitId, artifacts: &Path, more: Vec<(&'static str, OsString)>) -> Call<'a> {
+    pub fn with(self, commit: &CommitId, artifacts: &Path, more: Vec<(String, OsString)>) -> Call<'a> {
         let Self { site, calling } = self;
         let spec = &site.spec;
-        let mut env: Vec<(&'static str, OsString)> = vec![
+        let of_all: [(&str, OsString); 6] = [
             ("SB_SESSION", spec.session.clone().into()),
             ("SB_COMMIT", commit.as_str().into()),
             ("SB_SOURCE", site.tree.path().into()),
@@ -221,6 +234,8 @@ impl<'a> Prepared<'a> {
             ("SB_ARTIFACTS", artifacts.into()),
             ("SB_VARIANT", spec.variant.clone().into()),
         ];
+        let mut env: Vec<(String, OsString)> =
+            of_all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         env.extend(more);
         Call {
             step: calling.step,
@@ -232,7 +247,8 @@ impl<'a> Prepared<'a> {
             deadline: calling.deadline,
             out: calling.out,
             err: calling.err,
-            leaves_processes: calling.what == "boot",
+            mark: calling.mark,
+            leaves_processes: calling.leaves_processes,
         }
     }
 }

@@ -75,7 +75,7 @@ impl Lab {
             variant: "default".to_owned(),
         };
         let site = Site::shared(spec, Box::new(tree));
-        let commands = Commands { boot: boot.map(str::to_owned), run: run.to_owned() };
+        let commands = Commands { boot: boot.map(str::to_owned), run: run.to_owned(), ..Commands::default() };
         let machine = CommandMachine::new(site.clone(), commands, "time".to_owned(), HashSet::new());
         let builder = CommandBuilder::new(site);
         Self { dir, checkouts, broken, builder, machine, steps: 0, deadline: PATIENT }
@@ -160,7 +160,7 @@ fn in_tree() -> Artifact {
 }
 
 fn measured(value: f64) -> RunResult {
-    RunResult::Measured { metrics: BTreeMap::from([("time".to_owned(), value)]) }
+    RunResult::measured(BTreeMap::from([("time".to_owned(), value)]))
 }
 
 fn is_alive(pid: i32) -> bool {
@@ -495,7 +495,7 @@ async fn the_example_hooks_work_as_they_say() {
     let build = format!("printf 'bench.ignored:\\n\\techo exit $$(cat version) >$@\\n' >Makefile; {build}");
     let mut lab = Lab::new(Some(&build), None, &run);
     let ok = lab.built(commit('0')).await;
-    let RunResult::Measured { metrics } = lab.run(&ok).await else { panic!("another answer") };
+    let RunResult::Measured { metrics, .. } = lab.run(&ok).await else { panic!("another answer") };
     assert!(metrics["time"] > 0.0);
     std::fs::remove_file(lab.path("tree/bench.ignored")).expect("removes");
     let failing = lab.built(commit('3')).await;

@@ -28,12 +28,15 @@ use self::channel::{Answer, COMMAND_MAX};
 use self::failure::{Failure, Phase, Trust};
 use self::guest::{Guest, Log, Reply, Start};
 use self::identity::Identity;
+use super::stage::{Call, Called, Ground};
 use super::{BootJob, Machine, RunJob};
-use crate::model::{BootNo, BootRecord, BootResult, InfraKind, RunResult, UntestableKind};
-use crate::session::Qemu;
+use crate::model::{
+    BootNo, BootRecord, BootResult, InfraFailure, InfraKind, RunResult, Untestable, UntestableKind,
+};
+use crate::session::{Qemu, SUT};
 use crate::workload::{Options, Output, Parser, Reader};
 use async_trait::async_trait;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -202,6 +205,7 @@ impl QemuMachine {
                 boot_id: identity.boot_id,
                 release: identity.release,
                 cmdline: identity.cmdline,
+                settings: BTreeMap::new(),
             }),
         }
     }
@@ -288,64 +292,100 @@ impl QemuMachine {
         })
     }
 
-    async fn run_once(&self, guest: &mut Guest, job: &RunJob) -> Result<RunResult, Failure> {
-        let failed = |error: io::Error| log_failed(&job.log, &error);
-        let mut log = create_log(&job.log)?;
+    /// Runs a script in the guest.
+    async fn call_once(
+        guest: &mut Guest,
+        title: &str,
+        script: &str,
+        within: Duration,
+        path: &Path,
+    ) -> Result<Called, Failure> {
+        let failed = |error: io::Error| log_failed(path, &error);
+        let mut log = create_log(path)?;
         guest.read_console(&mut log).map_err(failed)?;
         // A kernel that died between the runs is found out below; one that complained did not do it in this
         // run.
         if !guest.console.panicked() {
             guest.console.forget();
         }
-        log.note(&format!("run {} of boot {}: {}", job.repetition, job.boot, self.spec.run))
-            .map_err(failed)?;
-        let deadline = Instant::now() + job.deadline;
-        let mut reply = guest.command(&self.spec.run, deadline, &mut log).await.map_err(failed)?;
+        log.note(title).map_err(failed)?;
+        let deadline = Instant::now() + within;
+        let mut reply = guest.command(script, deadline, &mut log).await.map_err(failed)?;
         if matches!(reply, Reply::Silent) && !guest.console.panicked() {
             let grace = Instant::now() + INTERRUPT_GRACE;
             match guest.interrupt(grace, &mut log).await.map_err(failed)? {
                 Some(worse) => reply = worse,
-                None => {
-                    let reason = format!("it outlived its deadline of {} s", job.deadline.as_secs());
-                    return Ok(RunResult::Failed { reason });
-                }
+                None => return Ok(Called::Late),
             }
         }
         let answer = answered(reply, guest, Phase::Run)?;
         log_answer(&answer, &mut log).map_err(failed)?;
-        self.read(answer, guest)
+        ended(answer, guest)
     }
 
-    /// Reads the numbers of a run that ended by itself.
-    fn read(&self, answer: Answer, guest: &Guest) -> Result<RunResult, Failure> {
-        if let Some(splat) = guest.console.worst() {
-            return match failure::dead(&guest.console) {
-                Some(failure) => Err(failure),
-                None => {
-                    Ok(RunResult::Invalid { reason: format!("kernel splat during the run: {}", splat.line) })
-                }
-            };
+    /// A script in the live boot. Taken out meanwhile, so that a dropped future takes the guest with it.
+    async fn call_live(
+        &mut self,
+        boot: BootNo,
+        title: &str,
+        script: &str,
+        within: Duration,
+        path: &Path,
+    ) -> Result<Called, Failure> {
+        let mut live = match self.live.take() {
+            Some(live) if live.boot == boot => live,
+            other => {
+                self.live = other;
+                let reason = format!("run in boot {boot}: it is not up; boot again");
+                return Err(Failure::infra(InfraKind::Unreachable, reason));
+            }
+        };
+        live.guest.thaw();
+        match Self::call_once(&mut live.guest, title, script, within, path).await {
+            Ok(called) => {
+                live.guest.freeze();
+                self.live = Some(live);
+                Ok(called)
+            }
+            Err(failure) => {
+                live.guest.stop().await;
+                Err(failure)
+            }
         }
-        // The net below the console: its level may hide a warning.
-        if let (Some(before), Some(after)) = (answer.taint_before, answer.taint_after)
-            && before != after
-        {
-            let reason = format!("kernel splat during the run: its taint went from {before} to {after}");
-            return Ok(RunResult::Invalid { reason });
-        }
-        if answer.status != 0 {
-            return refused("run", &answer).map_or_else(|reason| Ok(RunResult::Failed { reason }), Err);
-        }
-        if answer.stdout_size > answer.stdout.len() as u64 {
-            let reason = format!("it printed {} bytes, more than is kept", answer.stdout_size);
-            return Ok(RunResult::Invalid { reason });
-        }
-        let output = Output { stdout: answer.stdout, stderr: answer.stderr, status: answer.status };
-        Ok(match self.reader.parse(&self.metric, &output) {
-            Ok(metrics) => RunResult::Measured { metrics },
-            Err(invalid) => RunResult::Invalid { reason: invalid.reason },
-        })
     }
+
+    fn read_output(&self, output: &Output) -> RunResult {
+        match self.reader.parse(&self.metric, output) {
+            Ok(metrics) => RunResult::measured(metrics),
+            Err(invalid) => RunResult::Invalid { reason: invalid.reason },
+        }
+    }
+}
+
+/// What a script that ended by itself comes to.
+fn ended(answer: Answer, guest: &Guest) -> Result<Called, Failure> {
+    if let Some(splat) = guest.console.worst() {
+        return match failure::dead(&guest.console) {
+            Some(failure) => Err(failure),
+            None => Ok(Called::Invalid(format!("kernel splat during the run: {}", splat.line))),
+        };
+    }
+    // The net below the console: its level may hide a warning.
+    if let (Some(before), Some(after)) = (answer.taint_before, answer.taint_after)
+        && before != after
+    {
+        let reason = format!("kernel splat during the run: its taint went from {before} to {after}");
+        return Ok(Called::Invalid(reason));
+    }
+    if answer.status != 0 {
+        return refused("run", &answer)
+            .map_or_else(|reason| Ok(Called::Failed { reason, stderr: answer.stderr.clone() }), Err);
+    }
+    if answer.stdout_size > answer.stdout.len() as u64 {
+        let reason = format!("it printed {} bytes, more than is kept", answer.stdout_size);
+        return Ok(Called::Invalid(reason));
+    }
+    Ok(Called::Done(Output { stdout: answer.stdout, stderr: answer.stderr, status: answer.status }))
 }
 
 #[async_trait(?Send)]
@@ -356,26 +396,21 @@ impl Machine for QemuMachine {
     }
 
     async fn run(&mut self, job: &RunJob) -> RunResult {
-        // Taken out, so that a dropped future takes the guest with it.
-        let mut live = match self.live.take() {
-            Some(live) if live.boot == job.boot => live,
-            other => {
-                self.live = other;
-                let reason = format!("run in boot {}: it is not up; boot again", job.boot);
-                return Failure::infra(InfraKind::Unreachable, reason).into();
+        let title = format!("run {} of boot {}: {}", job.repetition, job.boot, self.spec.run);
+        let script = self.spec.run.clone();
+        match self.call_live(job.boot, &title, &script, job.deadline, &job.log).await {
+            Ok(Called::Done(output)) => self.read_output(&output),
+            Ok(Called::Failed { reason, .. }) => RunResult::Failed { reason },
+            Ok(Called::Late) => RunResult::Failed {
+                reason: format!("it outlived its deadline of {} s", job.deadline.as_secs()),
+            },
+            Ok(Called::Invalid(reason)) => RunResult::Invalid { reason },
+            Ok(Called::CannotMeasure(reason)) => {
+                RunResult::Untestable(Untestable { kind: UntestableKind::Declared, reason })
             }
-        };
-        live.guest.thaw();
-        match self.run_once(&mut live.guest, job).await {
-            Ok(result) => {
-                live.guest.freeze();
-                self.live = Some(live);
-                result
-            }
-            Err(failure) => {
-                live.guest.stop().await;
-                failure.into()
-            }
+            Ok(Called::Untestable(untestable)) => RunResult::Untestable(untestable),
+            Ok(Called::Infra(failure)) => RunResult::Infra(failure),
+            Err(failure) => failure.into(),
         }
     }
 
@@ -383,6 +418,49 @@ impl Machine for QemuMachine {
         if let Some(live) = self.live.take() {
             live.guest.stop().await;
         }
+    }
+}
+
+#[async_trait(?Send)]
+impl Ground for QemuMachine {
+    async fn call(&mut self, call: Call<'_>) -> Called {
+        if call.role != SUT {
+            let reason =
+                format!("reach the role {} from a guest: it has no way to another machine", call.role);
+            return Called::Infra(InfraFailure { kind: InfraKind::BrokenCommand, reason });
+        }
+        let place = call.place;
+        let title = format!("{} in boot {}", call.what, place.boot);
+        let mut env: Vec<String> = vec![format!("export SB_ROLE={SUT} SB_BOOT={}", place.boot)];
+        env.extend(
+            call.env.iter().map(|(name, value)| format!("export {name}='{}'", value.replace('\'', r"'\''"))),
+        );
+        let script = format!("{}\n{}", env.join("\n"), call.script);
+        if script.len() > COMMAND_MAX {
+            let what = call.what;
+            let size = script.len();
+            let reason =
+                format!("send the {what} to the guest: it has {size} bytes, {COMMAND_MAX} is the limit");
+            return Called::Infra(InfraFailure { kind: InfraKind::BrokenCommand, reason });
+        }
+        match self.call_live(place.boot, &title, &script, call.deadline, call.log).await {
+            Ok(called) => called,
+            Err(Failure::Commit(untestable)) => Called::Untestable(untestable),
+            Err(Failure::Infra(failure)) => Called::Infra(failure),
+        }
+    }
+
+    fn run_command(&self) -> &str {
+        &self.spec.run
+    }
+
+    fn read(&self, output: &Output) -> RunResult {
+        self.read_output(output)
+    }
+
+    /// A guest is thrown away.
+    fn outlives_boots(&self) -> bool {
+        false
     }
 }
 

@@ -121,7 +121,7 @@ fn told(result: &BootResult) -> String {
 
 fn run_told(result: &RunResult) -> String {
     match result {
-        RunResult::Measured { metrics } => format!("{metrics:?}"),
+        RunResult::Measured { metrics, .. } => format!("{metrics:?}"),
         RunResult::Invalid { reason } => format!("invalid: {reason}"),
         RunResult::Failed { reason } => format!("failed: {reason}"),
         RunResult::Untestable(untestable) => format!("commit {:?}: {}", untestable.kind, untestable.reason),

@@ -169,7 +169,7 @@ impl State {
         result: &RunResult,
     ) -> Result<(), String> {
         let metric = self.plan.recipe.metric.name.clone();
-        if let RunResult::Measured { metrics } = result {
+        if let RunResult::Measured { metrics, .. } = result {
             match metrics.get(&metric) {
                 Some(value) if value.is_finite() && *value > 0.0 => {}
                 Some(value) => return Err(format!("{metric} = {value} is not a positive number")),
@@ -188,8 +188,8 @@ impl State {
         let entry = self.boot_mut(boot)?;
         let (commit, machine) = (entry.commit.clone(), Some(entry.sut));
         match result {
-            RunResult::Measured { metrics } => {
-                entry.runs.push(Run { repetition, metrics: metrics.clone() });
+            RunResult::Measured { metrics, settings } => {
+                entry.runs.push(Run { repetition, metrics: metrics.clone(), settings: settings.clone() });
                 entry.failed_attempts = 0;
                 self.spent.runs += 1;
                 self.infra.remove(&machine);

@@ -1,0 +1,111 @@
+//! The short scripts that look at a machine, and what their answers mean.
+
+use crate::session::Settle;
+use crate::workload::Output;
+use std::fmt::Write as _;
+
+/// CPUs that a load can use.
+pub(super) const CPUS: &str = "nproc 2>/dev/null || getconf _NPROCESSORS_ONLN";
+
+/// The first line of /proc/stat: time of all CPUs by what they did.
+pub(super) const CPU_TIMES: &str = "read -r line </proc/stat && echo \"$line\"";
+
+/// The number that [`CPUS`] gave.
+pub(super) fn cpus(output: &Output) -> Option<u32> {
+    String::from_utf8_lossy(&output.stdout).trim().parse().ok().filter(|&count| count > 0)
+}
+
+/// Part of the CPU time between two looks that was idle, 0 to 1; waiting for a disk is idle too. `None` where the lines are
+/// not what Linux prints, or no time has passed.
+pub(super) fn idle_part(before: &Output, after: &Output) -> Option<f64> {
+    let ((idle_before, all_before), (idle_after, all_after)) = (times(before)?, times(after)?);
+    let all = all_after.checked_sub(all_before).filter(|&all| all > 0)?;
+    let idle = idle_after.checked_sub(idle_before)?;
+    Some((idle as f64 / all as f64).min(1.0))
+}
+
+/// Idle and all, in ticks: user, nice, system, idle, iowait, irq, softirq, steal. What guests took is in user and nice.
+fn times(output: &Output) -> Option<(u64, u64)> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let ticks: Vec<u64> =
+        text.strip_prefix("cpu ")?.split_whitespace().take(8).map_while(|t| t.parse().ok()).collect();
+    let [_, _, _, idle, iowait, ..] = ticks[..] else { return None };
+    Some((idle + iowait, ticks.iter().sum()))
+}
+
+/// Shell that prints a line for each thing that has not settled, and nothing when all has.
+pub(super) fn settled(settle: &Settle) -> String {
+    let mut script = String::from("read -r one five fifteen tasks rest </proc/loadavg\n");
+    if let Some(most) = settle.running {
+        // The shell that asks runs as well.
+        let _ = writeln!(
+            script,
+            "running=$((${{tasks%%/*}} - 1))\n[ $running -le {most} ] || echo \"$running tasks run ({most} may)\""
+        );
+    }
+    if let Some(most) = settle.load {
+        let _ = writeln!(
+            script,
+            "[ \"$(awk -v l=\"$one\" 'BEGIN {{ print (l <= {most}) }}')\" = 1 ] || echo \"the load average is $one ({most} may be)\""
+        );
+    }
+    if let Some(most) = settle.temperature {
+        let milli = (most * 1000.0).round();
+        let _ = writeln!(
+            script,
+            "for zone in /sys/class/thermal/thermal_zone*/temp; do\n\
+             \x20   {{ read -r heat <\"$zone\"; }} 2>/dev/null || continue\n\
+             \x20   [ \"$heat\" -le {milli} ] || echo \"$zone is at $heat mC ({milli} may be)\"\n\
+             done"
+        );
+    }
+    if settle.system {
+        script.push_str(
+            "if [ -d /run/systemd/system ]; then\n\
+             \x20   state=$(systemctl is-system-running)\n\
+             \x20   case $state in running | degraded) ;; *) echo \"systemd is $state\" ;; esac\n\
+             fi\n",
+        );
+    }
+    script.push_str("true\n");
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn output(text: &str) -> Output {
+        Output { stdout: text.as_bytes().to_vec(), ..Output::default() }
+    }
+
+    #[test]
+    fn the_idle_part_is_that_of_the_time_between() {
+        let before = output("cpu  100 0 50 1000 10 0 0 0 0 0\n");
+        let after = output("cpu  160 0 55 1030 15 0 0 0 0 0\n");
+        assert_eq!(idle_part(&before, &after), Some(0.35));
+        assert_eq!(idle_part(&before, &before), None);
+        assert_eq!(idle_part(&before, &output("cpu0 1 2\n")), None);
+        assert_eq!(idle_part(&after, &before), None, "a counter that ran backwards tells nothing");
+    }
+
+    #[test]
+    fn what_has_not_settled_is_told_and_nothing_else() {
+        let said = |settle: &Settle| {
+            let done = Command::new("sh").arg("-c").arg(settled(settle)).output().expect("sh is there");
+            assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+            String::from_utf8(done.stdout).expect("text")
+        };
+        let mut settle = Settle {
+            running: Some(100_000),
+            load: Some(9999.5),
+            temperature: Some(150.0),
+            system: false,
+            deadline_s: 1,
+        };
+        assert_eq!(said(&settle), "");
+        settle.load = Some(-1.0);
+        assert!(said(&settle).starts_with("the load average is "));
+    }
+}

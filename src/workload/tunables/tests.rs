@@ -1,0 +1,201 @@
+//! A directory plays /sys and /proc/sys; the shell is real.
+
+use super::*;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a script with the kernel's files under `root` (paths of the machine are replaced).
+fn sh(script: &str, root: &Path) -> (bool, Vec<u8>, Vec<u8>) {
+    let root = root.display().to_string();
+    let script = script
+        .replace("/proc/sys/", "@proc")
+        .replace("/sys/kernel/", &format!("{root}/sys/kernel/"))
+        .replace("/sys/devices/", &format!("{root}/sys/devices/"))
+        .replace("@proc", &format!("{root}/proc/sys/"));
+    let done = Command::new("sh").arg("-c").arg(script).output().expect("sh is there");
+    (done.status.success(), done.stdout, done.stderr)
+}
+
+struct Kernel(tempfile::TempDir);
+
+impl Kernel {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
+            std::fs::write(path, text).expect("writes");
+        }
+        Self(dir)
+    }
+
+    fn set(&self, variant: &Variant) -> Result<ReadBack, String> {
+        let tunables = Tunables::of(variant);
+        let (_, stdout, _) = sh(&tunables.set(), self.0.path());
+        tunables.read_back(&stdout)
+    }
+
+    fn read(&self, variant: &Variant) -> Result<ReadBack, String> {
+        let tunables = Tunables::of(variant);
+        let (_, stdout, _) = sh(&tunables.read(), self.0.path());
+        tunables.read_back(&stdout)
+    }
+
+    fn file(&self, path: &str) -> String {
+        std::fs::read_to_string(self.0.path().join(path)).expect("is there")
+    }
+}
+
+fn variant(set: impl FnOnce(&mut Variant)) -> Variant {
+    let mut variant = Variant::default();
+    set(&mut variant);
+    variant
+}
+
+fn file_variant(path: &str, value: &str) -> Variant {
+    variant(|v| drop(v.files.insert(path.to_owned(), value.to_owned())))
+}
+
+const SLICE: &str = "sys/kernel/debug/sched/base_slice_ns";
+
+#[test]
+fn a_slice_is_written_read_back_and_put_back() {
+    let kernel = Kernel::with(&[(SLICE, "700000\n")]);
+    let three = variant(|v| v.base_slice_ns = Some(3_000_000));
+    let answer = kernel.set(&three).expect("it is there");
+    assert_eq!(answer.settings["base_slice_ns"], "3000000");
+    assert_eq!(answer.before["base_slice_ns"], "700000");
+    let tunables = Tunables::of(&three);
+    sh(&tunables.restore(&answer.before), kernel.0.path());
+    assert_eq!(kernel.file(SLICE).trim(), "700000");
+    assert_eq!(
+        kernel.read(&three),
+        Err("base_slice_ns was set to 3000000 and reads back 700000 (the file is in nanoseconds)".to_owned())
+    );
+}
+
+#[test]
+fn case_34_a_knob_that_is_absent_is_no_measurement_and_is_named() {
+    let kernel = Kernel::with(&[("sys/kernel/debug/sched/features", "GENTLE NO_RUN_TO_PARITY\n")]);
+    let reason = kernel.set(&variant(|v| v.base_slice_ns = Some(3_000_000))).expect_err("absent");
+    assert!(reason.starts_with("knob not available: base_slice_ns (no "), "{reason}");
+    let reason = kernel.set(&variant(|v| v.features = vec!["NO_PLACE_LAG".to_owned()])).expect_err("absent");
+    assert_eq!(
+        reason,
+        "knob not available: this kernel has no scheduler feature PLACE_LAG (neither in sched/features of debugfs nor as sysctl)"
+    );
+}
+
+#[test]
+fn case_34_three_is_not_three_milliseconds() {
+    let tunables = Tunables::of(&variant(|v| v.base_slice_ns = Some(3_000_000)));
+    assert_eq!(
+        tunables.read_back(b"knob\t0\twas\t700000\nknob\t0\tis\t3\n"),
+        Err("base_slice_ns was set to 3000000 and reads back 3 (the file is in nanoseconds)".to_owned())
+    );
+}
+
+#[test]
+fn a_feature_is_set_where_this_kernel_has_it() {
+    // A plain file shows the word alone that was written; that is how it reads when it is set.
+    let features = variant(|v| v.features = vec!["NO_PLACE_LAG".to_owned()]);
+    for list in ["sys/kernel/debug/sched/features", "sys/kernel/debug/sched_features"] {
+        let kernel = Kernel::with(&[(list, "GENTLE PLACE_LAG NO_LAST\n")]);
+        let answer = kernel.set(&features).expect("it is there");
+        assert_eq!(
+            (answer.before["PLACE_LAG"].as_str(), answer.settings["PLACE_LAG"].as_str()),
+            ("PLACE_LAG", "NO_PLACE_LAG")
+        );
+        assert_eq!(kernel.file(list), "NO_PLACE_LAG\n");
+    }
+    let sysctl = "proc/sys/kernel/sched_place_lag_enabled";
+    let kernel = Kernel::with(&[(sysctl, "1\n")]);
+    assert_eq!(kernel.set(&features).expect("it is there").settings["PLACE_LAG"], "NO_PLACE_LAG");
+    assert_eq!(kernel.file(sysctl), "0\n");
+    assert!(kernel.read(&features).is_ok());
+}
+
+#[test]
+fn the_choice_in_effect_is_read_out_of_a_list() {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let tunables = Tunables::of(&file_variant(path, "never"));
+    assert!(tunables.read_back(b"knob\t0\tis\talways madvise [never]\n").is_ok());
+    let reason = tunables.read_back(b"knob\t0\tis\t[always] madvise never\n").expect_err("another");
+    assert_eq!(reason, format!("{path} was set to never and reads back always"));
+}
+
+#[test]
+fn what_must_be_so_is_only_read() {
+    let path = "sys/kernel/sched_ext/state";
+    let kernel = Kernel::with(&[(path, "disabled\n")]);
+    let expect = |state: &str| variant(|v| drop(v.expect.insert(format!("/{path}"), state.to_owned())));
+    assert!(kernel.set(&expect("disabled")).is_ok());
+    let reason = kernel.set(&expect("enabled")).expect_err("another");
+    assert!(reason.ends_with("sched_ext/state must read enabled and reads disabled"), "{reason}");
+    assert_eq!(kernel.file(path), "disabled\n");
+}
+
+#[test]
+fn every_cpu_has_the_governor_or_the_run_is_invalid() {
+    let of = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let kernel = Kernel::with(&[(&of(0), "powersave\n"), (&of(11), "powersave\n")]);
+    let governor = variant(|v| v.governor = Some("performance".to_owned()));
+    let answer = kernel.set(&governor).expect("they are there");
+    assert_eq!(
+        (answer.before["governor"].as_str(), answer.settings["governor"].as_str()),
+        ("powersave", "performance")
+    );
+    std::fs::write(kernel.0.path().join(of(11)), "powersave\n").expect("writes");
+    assert_eq!(
+        kernel.read(&governor),
+        Err("governor was set to performance and reads back performance powersave".to_owned())
+    );
+    let reason = Kernel::with(&[]).set(&governor).expect_err("absent");
+    assert_eq!(reason, "knob not available: this machine has no cpufreq governor");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_no_answer() {
+    let tunables = Tunables::of(&file_variant("/sys/kernel/a", "1"));
+    assert_eq!(tunables.read_back(b"knob\t0\twas\t0\n"), Err("/sys/kernel/a was not read back".to_owned()));
+}
+
+#[test]
+fn the_runs_own_shell_gets_policy_and_nice_and_says_so_when_it_does_not() {
+    let batch = variant(|v| (v.policy, v.nice) = (Some("batch".to_owned()), Some(5)));
+    let tunables = Tunables::of(&batch);
+    assert!(tunables.is_empty(), "nothing of it is the machine's");
+    let script = format!("{}\nawk '{{ print $41, $19 }}' </proc/self/stat", tunables.prelude());
+    let (_, stdout, stderr) = sh(&script, Path::new("/"));
+    assert_eq!(String::from_utf8_lossy(&stdout), "3 5\n", "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!(tunables.of_the_run()["run"], "policy batch nice 5");
+
+    let script = format!("chrt() {{ :; }}\n{}\necho not reached", tunables.prelude());
+    let (ok, stdout, stderr) = sh(&script, Path::new("/"));
+    assert!(!ok && stdout.is_empty());
+    assert_eq!(
+        declared_invalid(&stderr).as_deref(),
+        Some("the run was given policy batch nice 5 and has policy other nice 5")
+    );
+}
+
+#[test]
+fn a_services_threads_get_the_policy() {
+    let mut sleep = Command::new("sleep").arg("300").spawn().expect("sleep is there");
+    let batch = variant(|v| {
+        v.policy = Some("batch".to_owned());
+        v.processes = vec!["sleep".to_owned(), "no-such-service-here".to_owned()];
+    });
+    let tunables = Tunables::of(&batch);
+    assert_eq!(tunables.prelude(), "");
+    let stat = format!("/proc/{}/stat", sleep.id());
+    let script = tunables.set();
+    let (_, stdout, _) = sh(&script, Path::new("/"));
+    let seen = std::fs::read_to_string(stat).expect("it lives");
+    sleep.kill().and_then(|()| sleep.wait()).expect("it is ours");
+    assert_eq!(seen.split(' ').nth(40), Some("3"));
+    assert_eq!(
+        tunables.read_back(&stdout),
+        Err("process no-such-service-here does not run on the SUT".to_owned())
+    );
+}
