@@ -45,6 +45,8 @@ mod report;
 mod resume;
 #[path = "it/session_random.rs"]
 mod session_random;
+#[path = "it/setup.rs"]
+mod setup;
 #[path = "it/simulate.rs"]
 mod simulate;
 #[path = "it/statistics.rs"]

@@ -7,6 +7,7 @@
 mod facts;
 mod log;
 mod progress;
+mod saturation;
 mod search;
 mod seen;
 mod text;

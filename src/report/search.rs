@@ -151,6 +151,9 @@ pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
         );
         tell("steady_state", words);
     }
+    for words in super::saturation::not_saturated(state) {
+        tell("saturation", words);
+    }
     for (boots, reason) in &state.voided {
         tell("voided", format!("{} boots do not count: {reason}", boots.len()));
     }
