@@ -133,6 +133,11 @@ pub(super) enum Profile {
         /// Profile by name or file
         profile: String,
     },
+    /// Write a profile to begin with, every key commented; without a file to standard output
+    New {
+        /// File, which must not be there yet
+        file: Option<PathBuf>,
+    },
     /// Check a profile
     Check {
         /// Profile by name or file

@@ -4,15 +4,19 @@ use super::args::Profile;
 use super::{CliError, exit, print};
 use crate::model::CommitId;
 use crate::profile::{self, Overrides};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 
 /// Runs it.
 pub(super) fn run(what: Profile) -> Result<u8, CliError> {
     let out = match what {
         Profile::List => {
-            let line = |p: profile::Listed| format!("{:<18} {}\n", p.name, p.description);
+            let line = |p: profile::Listed| format!("{:<20} {}\n", p.name, p.description);
             profile::list().into_iter().map(line).collect()
         }
         Profile::Show { profile } => show(&profile)?,
+        Profile::New { file } => new(file.as_deref())?,
         Profile::Check { profile } => {
             let checked = profile::check(&profile)?;
             let needs = match checked.needs.as_slice() {
@@ -24,6 +28,14 @@ pub(super) fn run(what: Profile) -> Result<u8, CliError> {
     };
     print(&out)?;
     Ok(exit::DONE)
+}
+
+/// Never over a file that is there: it may be a profile of weeks.
+fn new(file: Option<&Path>) -> Result<String, CliError> {
+    let Some(path) = file else { return Ok(profile::template().to_owned()) };
+    let written = File::create_new(path).and_then(|mut file| file.write_all(profile::template().as_bytes()));
+    written.map_err(|source| CliError::Io { what: format!("write {}", path.display()), source })?;
+    Ok(format!("{}: written; `sched-bisect profile check {0}` checks it\n", path.display()))
 }
 
 fn show(name: &str) -> Result<String, CliError> {

@@ -120,6 +120,11 @@ pub struct Checked {
     pub needs: Vec<String>,
 }
 
+/// The text of a new profile: every key, commented, with what it is for.
+pub fn template() -> &'static str {
+    source::TEMPLATE
+}
+
 /// Resolves a revision of the user's repository. Errors with the reason.
 pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<CommitId, String>;
 

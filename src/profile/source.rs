@@ -5,10 +5,21 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// Embedded profiles by name.
-const PROFILES: [(&str, &str); 2] = [
+const PROFILES: [(&str, &str); 10] = [
     ("qemu-hackbench", include_str!("../../bisect-profiles/qemu-hackbench.toml")),
+    ("hackbench", include_str!("../../bisect-profiles/hackbench.toml")),
+    ("schbench", include_str!("../../bisect-profiles/schbench.toml")),
+    ("perf-bench-sched", include_str!("../../bisect-profiles/perf-bench-sched.toml")),
+    ("stress-ng-context", include_str!("../../bisect-profiles/stress-ng-context.toml")),
+    ("cyclictest", include_str!("../../bisect-profiles/cyclictest.toml")),
+    ("mysql-hammerdb", include_str!("../../bisect-profiles/mysql-hammerdb.toml")),
+    ("mariadb-sysbench-oltp", include_str!("../../bisect-profiles/mariadb-sysbench-oltp.toml")),
+    ("postgres-pgbench", include_str!("../../bisect-profiles/postgres-pgbench.toml")),
     ("command", include_str!("../../bisect-profiles/command.toml")),
 ];
+
+/// A profile to begin with: every key with what it is for.
+pub(super) const TEMPLATE: &str = include_str!("../../bisect-profiles/template.toml");
 
 /// Files that embedded profiles name.
 const FILES: [(&str, &str); 1] =

@@ -79,9 +79,14 @@ fn every_embedded_profile_loads_and_survives_json() {
         o.direction = some("lower");
         o.run = some("./run.sh");
     });
+    let ldg = over(|o| o.roles = vec!["ldg=sh".to_owned()]);
     for profile in list() {
         assert!(!profile.description.is_empty());
-        let overrides = if profile.name == "command" { run.clone() } else { Overrides::default() };
+        let overrides = match profile.name.as_str() {
+            "command" => run.clone(),
+            "qemu-hackbench" => Overrides::default(),
+            _ => ldg.clone(),
+        };
         let loaded = load(&profile.name, &overrides, &resolve).expect("an embedded profile is valid");
         assert_eq!(loaded.recipe.profile, profile.name);
         assert!(!loaded.why.is_empty());
@@ -275,6 +280,44 @@ fn a_reading_that_cannot_work_is_refused() {
             ),
         ])
     );
+}
+
+#[test]
+fn the_template_is_a_sound_profile_as_it_is_and_with_every_key_in_use() {
+    let checked = |text: &str| {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("new.toml");
+        std::fs::write(&path, text).expect("writes");
+        check(path.to_str().expect("UTF-8")).map_err(|error| error.to_string()).expect("is sound")
+    };
+    assert_eq!(checked(template()).needs, Vec::<String>::new());
+    // A comment for people has a space behind its mark.
+    let uncommented = |line: &str| match line.strip_prefix('#') {
+        Some(key) if !key.starts_with(' ') => key.to_owned(),
+        Some(_) | None => line.to_owned(),
+    };
+    let whole: Vec<String> = template().lines().map(uncommented).collect();
+    let whole = whole.join("\n");
+    assert!(!whole.lines().any(|line| line.starts_with('#') && !line.starts_with("# ")));
+    assert_eq!(checked(&whole).needs, Vec::<String>::new());
+}
+
+#[test]
+fn what_a_profile_leaves_to_the_lab_is_named_with_its_flag() {
+    let needs = |name: &str| check(name).expect("is sound").needs;
+    for name in ["mysql-hammerdb", "mariadb-sysbench-oltp", "postgres-pgbench"] {
+        assert_eq!(needs(name), ["roles.ldg (--role)"], "{name}");
+        let given = over(|o| {
+            (o.roles, o.env) = (vec!["ldg=ssh ldg sh".to_owned()], vec!["DB_HOST=10.0.0.1".to_owned()])
+        });
+        let setup = load(name, &given, &resolve).expect("loads").recipe.setup;
+        assert_eq!((setup.roles["ldg"].as_str(), setup.env["DB_HOST"].as_str()), ("ssh ldg sh", "10.0.0.1"));
+    }
+    for name in ["hackbench", "schbench", "perf-bench-sched", "stress-ng-context", "cyclictest"] {
+        assert_eq!(needs(name), Vec::<String>::new(), "{name}");
+    }
+    let wrong = over(|o| (o.roles, o.env) = (vec!["ldg".to_owned()], vec!["SB_X=1".to_owned()]));
+    golden!("bad_pairs", load("hackbench", &wrong, &resolve).expect_err("are no pairs").to_string());
 }
 
 #[test]
@@ -485,7 +528,8 @@ fn a_profile_that_is_nowhere_is_refused() {
         |name: &str| load(name, &Overrides::default(), &resolve).expect_err("no profile").to_string();
     assert_eq!(
         message("qemu-hackbanch"),
-        "find profile \"qemu-hackbanch\": there is none of that name (qemu-hackbench, command) and no such file"
+        "find profile \"qemu-hackbanch\": there is none of that name (qemu-hackbench, hackbench, schbench, perf-bench-sched, \
+         stress-ng-context, cyclictest, mysql-hammerdb, mariadb-sysbench-oltp, postgres-pgbench, command) and no such file"
     );
     assert!(message("/nowhere/x.toml").starts_with("read profile /nowhere/x.toml: No such file"));
     let dir = tempfile::tempdir().expect("temporary directory");
