@@ -75,8 +75,12 @@ fn kbuild(spec: &Kbuild, plan: &Plan, dir: &SessionDir) -> Result<KbuildBuilder,
 
 fn guest(spec: &Qemu, state: &State, dir: &SessionDir, sut: u32) -> Result<Box<dyn Machine>, CliError> {
     let plan = &state.plan;
-    let more = &plan.recipe.setup.variant.cmdline;
-    let spec = Qemu { cmdline: format!("{} {more}", spec.cmdline).trim().to_owned(), ..spec.clone() };
+    let variant = &plan.recipe.setup.variant;
+    let cmdline = format!("{} {}", spec.cmdline, variant.cmdline).trim().to_owned();
+    let mut spec = Qemu { cmdline, ..spec.clone() };
+    // busybox has none.
+    let needs_chrt = variant.policy.is_some() && spec.programs.iter().all(|program| program != "chrt");
+    spec.programs.extend(needs_chrt.then(|| "chrt".to_owned()));
     let scratch = dir.path().join(format!("qemu-{sut}"));
     std::fs::create_dir_all(&scratch)
         .map_err(|source| CliError::Io { what: format!("make {}", scratch.display()), source })?;

@@ -5,11 +5,13 @@
 //! on the host. Without the variable each test says that it is skipped.
 
 use sched_bisect::lab::qemu::QemuMachine;
+use sched_bisect::lab::stage::Stage;
 use sched_bisect::lab::{BootJob, Machine as _, RunJob};
 use sched_bisect::model::{
     Artifact, BootNo, BootRecord, BootResult, CommitId, InfraKind, RunResult, StepId, UntestableKind,
 };
-use sched_bisect::session::Qemu;
+use sched_bisect::session::{Qemu, Setup, Variant};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -260,6 +262,67 @@ async fn a_run_past_its_deadline_fails_and_the_next_one_finds_a_quiet_guest() {
     let RunResult::Measured { metrics, .. } = result else { panic!("{result:?}") };
     assert_eq!(metrics["value"], 0.0, "processes of the first run are left");
     machine.off().await;
+}
+
+/// Times of three runs in one boot under a variant, and what was read back with the last of them.
+async fn under(lab: &mut Lab, variant: Variant) -> Result<(Vec<f64>, BTreeMap<String, String>), String> {
+    let setup = Setup { variant, ..Setup::default() };
+    let mut spec = Lab::spec("hackbench -g 1 -l 400", "hackbench");
+    spec.programs.push("chrt".to_owned());
+    let machine = lab.machine(spec);
+    let mut machine = Stage::new(machine, setup, lab.scratch.path().join("once"), Vec::new());
+    let job = lab.boot_job(lab.artifact());
+    let BootResult::Booted(record) = machine.boot(&job).await else { panic!("console:\n{}", read(&job.log)) };
+    assert_eq!(record.settings["sut.cpus"], "1");
+    let (mut times, mut seen) = (Vec::new(), BTreeMap::new());
+    for _ in 0..3 {
+        match machine.run(&lab.run_job(RUN)).await {
+            RunResult::Measured { metrics, settings } => {
+                times.push(metrics["time"]);
+                seen = settings;
+            }
+            RunResult::Invalid { reason } => return Err(reason),
+            other @ (RunResult::Failed { .. } | RunResult::Untestable(_) | RunResult::Infra(_)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+    machine.off().await;
+    Ok((times, seen))
+}
+
+#[tokio::test]
+async fn a_variant_is_set_in_the_guest_and_read_back_with_every_run() {
+    let Some(mut lab) = Lab::new("a_variant_is_set_in_the_guest_and_read_back_with_every_run") else {
+        return;
+    };
+    let (plain, seen) = under(&mut lab, Variant::default()).await.expect("nothing can be absent");
+    assert!(!seen.contains_key("RUN_TO_PARITY"));
+    let features = vec!["NO_PLACE_LAG".to_owned(), "NO_RUN_TO_PARITY".to_owned()];
+    let (without, seen) =
+        under(&mut lab, Variant { features, ..Variant::default() }).await.expect("this kernel has them");
+    assert_eq!(
+        (seen["PLACE_LAG"].as_str(), seen["RUN_TO_PARITY"].as_str()),
+        ("NO_PLACE_LAG", "NO_RUN_TO_PARITY")
+    );
+    let batch = Variant { policy: Some("batch".to_owned()), nice: Some(5), ..Variant::default() };
+    let (batch, seen) = under(&mut lab, batch).await.expect("every kernel has it");
+    assert_eq!(seen["run"], "policy batch nice 5");
+    let slice = Variant { base_slice_ns: Some(3_000_000), ..Variant::default() };
+    let (slice, seen) = under(&mut lab, slice).await.expect("this kernel has it");
+    assert_eq!(seen["base_slice_ns"], "3000000");
+    eprintln!("plain {plain:?}, without {without:?}, batch {batch:?}, slice {slice:?}");
+
+    // A feature of no kernel, and a frequency that a guest does not have.
+    let features = vec!["NO_SUCH_THING".to_owned()];
+    let governor = Some("performance".to_owned());
+    let reason =
+        under(&mut lab, Variant { features, governor, ..Variant::default() }).await.expect_err("absent");
+    assert_eq!(
+        reason,
+        "knob not available: this kernel has no scheduler feature SUCH_THING (neither in sched/features of debugfs nor as \
+         sysctl); knob not available: this machine has no cpufreq governor"
+    );
 }
 
 #[tokio::test]

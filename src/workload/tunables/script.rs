@@ -214,7 +214,7 @@ pub(super) fn prelude(variant: &Variant) -> String {
     for command in give(variant, "$$") {
         let _ = writeln!(
             text,
-            "{command} || sb_fail \"the run cannot be given what its variant says: {}\"",
+            "{command} || sb_fail \"{} does not work on the SUT, so that the run cannot be given what its variant says\"",
             first(&command)
         );
     }
