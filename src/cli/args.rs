@@ -311,7 +311,7 @@ pub(super) struct Options {
     /// Name of the session [default: from the endpoints]
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
-    /// Set of tunables to search under; given again: culprit and parents are measured under that one too
+    /// Set of tunables to measure under, of those that the profile describes
     #[arg(long = "variant", value_name = "NAME")]
     pub variants: Vec<String>,
     /// How a shell on a role is started, its script on standard input: ldg='ssh root@10.0.0.2 sh'

@@ -110,7 +110,18 @@ fn end(
 
 fn load(history: &History, profile: &str, overrides: &Overrides) -> Result<Loaded, CliError> {
     let resolve = |rev: &str| history.resolve(rev).map(|e| e.commit).map_err(|e| format!("failed to {e}"));
-    Ok(profile::load(profile, overrides, &resolve)?)
+    let loaded = profile::load(profile, overrides, &resolve)?;
+    let setup = &loaded.recipe.setup;
+    if setup.also.is_empty() {
+        return Ok(loaded);
+    }
+    // Rather than one of them silently left out.
+    let further: Vec<&str> = setup.also.iter().map(|also| also.name.as_str()).collect();
+    Err(CliError::Usage(format!(
+        "measure under {} beside {}: a session has one variant; give one --variant, and start a session for each",
+        further.join(", "),
+        loaded.recipe.variant
+    )))
 }
 
 fn missing(command: &str, what: &str) -> CliError {

@@ -56,7 +56,7 @@ pub struct Overrides {
     pub run: Option<String>,
     /// Name of the set of tunables to search under (`--variant`).
     pub variant: Option<String>,
-    /// Those that the culprit and its parents are measured under as well (further `--variant`).
+    /// Further ones (`--variant` again).
     pub also: Vec<String>,
     /// Name of the parser (`--parser`).
     pub parser: Option<String>,

@@ -53,7 +53,7 @@ pub(super) fn quoted(text: &String) -> String {
     format!("{text:?}")
 }
 
-/// The variant to search under, and those that the culprit is measured under as well.
+/// The variant to search under, and further ones.
 fn names(l: &mut Layers) -> (String, Vec<String>) {
     let listed = l.given_list("variants");
     // On the command line the first stands apart from the others; a profile has one list.

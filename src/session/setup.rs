@@ -181,7 +181,7 @@ pub struct Setup {
     /// Tunables in effect.
     #[serde(skip_serializing_if = "Variant::is_default")]
     pub variant: Variant,
-    /// Under which more the culprit and its parents are measured.
+    /// Further variants; a session that is started has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<NamedVariant>,
     /// How a shell on each role is started, its script on standard input ("ssh root@ldg sh"). A role that is not in it,

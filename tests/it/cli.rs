@@ -472,3 +472,41 @@ fn a_repository_of_nothing_has_no_revisions() {
     assert!(said.err.contains("\"HEAD~1\""), "{}", said.err);
     assert_eq!(said_by(&mut command_in(&repo.path(), &["list"])).exits(0).out, "");
 }
+
+#[test]
+fn a_session_runs_its_steps_on_their_roles_and_its_workload_under_its_variant() {
+    let mut rig = Rig::new(&Profile::default());
+    let order = rig.note("order");
+    let note = |word: &str| format!("echo {word} $SB_ROLE $COLOUR >>{}", order.display());
+    let step = |name: &str, on: &str, when: &str| {
+        format!("{{ name = {name:?}, on = {on:?}, when = {when:?}, command = \"{}\" }}", note(name))
+    };
+    let profile = Profile {
+        // Nice is the 19th field: a run that does not have it gives no number.
+        run: format!("read -r stat </proc/$$/stat; set -- $stat; [ \"${{19}}\" = 5 ] || exit 1; {QUIET_RUN}"),
+        more: format!(
+            "variants = [\"nice\"]\nvariant = {{ nice = {{ nice = 5 }}, other = {{ policy = \"batch\" }} }}\n\
+             roles = {{ ldg = \"sh\" }}\nenv = {{ COLOUR = \"red\" }}\nsteps = [{}, {}, {}]\n",
+            step("load", "ldg", "once"),
+            step("up", "sut", "boot"),
+            step("down", "sut", "clean")
+        ),
+        ..Profile::default()
+    };
+    rig.profile(&profile);
+    rig.line(&LEVELS);
+    let two = ["start", "c0", "c8", "--variant", "nice", "--variant", "other", "--profile"];
+    let said = said_by(rig.command(&two).arg(rig.profile_path())).exits(2);
+    let refused = "measure under other beside nice: a session has one variant";
+    assert!(said.err.contains(refused), "{}", said.err);
+    let env = ["start", "c0", "c8", "--session", "s", "--env", "COLOUR=blue", "--profile"];
+    said_by(rig.command(&env).arg(rig.profile_path())).exits(0).tells("(\"c5\") is the regression");
+
+    let seen = std::fs::read_to_string(&order).expect("steps were done");
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!(lines[..3], ["load ldg blue", "up sut blue", "down sut blue"]);
+    assert!(lines[3..].chunks(2).all(|boot| boot == ["up sut blue", "down sut blue"]), "{lines:?}");
+    let journal = std::fs::read_to_string(rig.session("s").path().join("journal.jsonl")).expect("is there");
+    let runs: Vec<&str> = journal.lines().filter(|line| line.contains("\"outcome\":\"measured\"")).collect();
+    assert!(!runs.is_empty() && runs.iter().all(|run| run.contains("\"run\":\"nice 5\"")), "{runs:?}");
+}
