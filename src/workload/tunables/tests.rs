@@ -181,10 +181,23 @@ fn the_runs_own_shell_gets_policy_and_nice_and_says_so_when_it_does_not() {
 
 #[test]
 fn a_services_threads_get_the_policy() {
-    let mut sleep = Command::new("sleep").arg("300").spawn().expect("sleep is there");
+    // A name of its own: the policy is set for every process of that name on the machine.
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let name = format!("sb-{}", std::process::id());
+    let program = dir.path().join(&name);
+    // A link: of a copy that was just written, another thread's child may hold it open, and it would not start.
+    std::os::unix::fs::symlink("/bin/sleep", &program).expect("a new directory");
+    let mut sleep = Command::new("/bin/sh")
+        .args(["-c", "exec \"$0\" 300", program.to_str().expect("UTF-8")])
+        .spawn()
+        .expect("sh is there");
+    let comm = format!("/proc/{}/comm", sleep.id());
+    while std::fs::read_to_string(&comm).expect("it lives").trim() != name {
+        std::thread::yield_now();
+    }
     let batch = variant(|v| {
         v.policy = Some("batch".to_owned());
-        v.processes = vec!["sleep".to_owned(), "no-such-service-here".to_owned()];
+        v.processes = vec![name.clone(), "no-such-service-here".to_owned()];
     });
     let tunables = Tunables::of(&batch);
     assert_eq!(tunables.prelude(), "");
