@@ -97,6 +97,8 @@ pub fn take_up<S: Storage>(
         driver.record(&Event::TailCut { bytes: cut })?;
     }
     if driver.state.conclusion.is_none() {
+        // Who cleared logs away to make room may still go on.
+        driver.dir.make()?;
         let path = driver.dir.path().to_owned();
         end_leftovers(&path).map_err(io(&path))?;
         driver.record(&opened(more_budget_s))?;

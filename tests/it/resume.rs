@@ -305,6 +305,18 @@ fn a_spent_budget_halts_and_more_budget_goes_on_without_measuring_anything_twice
 }
 
 #[test]
+fn a_session_whose_logs_were_cleared_away_goes_on() {
+    let setting = Setting { warmup_runs: 8, ..Setting::default() };
+    let scene = Scene::new(setting);
+    scene.start(&["--budget", "1s"]).wait().exits(6);
+    for part in ["logs", "boots"] {
+        std::fs::remove_dir_all(scene.session().path().join(part)).expect("removes");
+    }
+    scene.run(&["resume", SESSION, "--budget", "1h"]).exits(0);
+    scene.assert_concluded(setting);
+}
+
+#[test]
 fn a_disk_that_is_full_in_the_middle_of_a_record_costs_that_record_alone() {
     let setting = Setting::default();
     let scene = Scene::new(setting);
