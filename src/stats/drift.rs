@@ -6,8 +6,12 @@ const STEPS: [f64; 4] = [0.0, 0.003, 0.01, 0.03];
 /// Log likelihood by which a drift must be better than none: a prior on none.
 const RELUCTANCE: f64 = 2.0;
 
-/// Residuals are cut at so many sds, so that an outlier bends no drift.
+/// A residual is taken to be at most so many sds from what the filter expects, so that an outlier bends no drift and a long
+/// drift is followed wherever it goes.
 const CUT: f64 = 4.0;
+
+/// Residuals whose median is the filter's start.
+const START: usize = 5;
 
 /// A drift that the data show.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,17 +29,16 @@ pub struct Drift {
 /// kernel is), in order of time; `variance`: of one run. The path has an entry for each place up to `length`.
 pub fn drift(rows: &[(u32, f64, f64)], variance: f64, length: usize) -> Drift {
     let mut at = vec![None; length];
-    let mut values: Vec<f64> = rows.iter().map(|r| r.1).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.get(values.len() / 2).copied().unwrap_or(0.0);
-    let reach = CUT * variance.sqrt();
     for (place, residual, own) in rows {
-        at[*place as usize] = Some((residual.clamp(middle - reach, middle + reach), *own));
+        at[*place as usize] = Some((*residual, *own));
     }
-    let none = filter(&at, variance, 0.0, middle).0;
+    let mut first: Vec<f64> = rows.iter().take(START).map(|r| r.1).collect();
+    first.sort_by(f64::total_cmp);
+    let start = first.get(first.len() / 2).copied().unwrap_or(0.0);
+    let none = filter(&at, variance, 0.0, start).0;
     let mut best = Drift { step: 0.0, evidence: 0.0, path: vec![0.0; length] };
     for step in STEPS.into_iter().skip(1) {
-        let (log, filtered) = filter(&at, variance, step, middle);
+        let (log, filtered) = filter(&at, variance, step, start);
         let evidence = log - none;
         if evidence > RELUCTANCE && evidence > best.evidence {
             best = Drift { step, evidence, path: smooth(&filtered, step * variance) };
@@ -54,7 +57,8 @@ fn filter(at: &[Option<(f64, f64)>], variance: f64, step: f64, start: f64) -> (f
         }
         if let Some((residual, own)) = seen {
             let total = spread + variance + own;
-            let error = residual - mean;
+            let reach = CUT * total.sqrt();
+            let error = (residual - mean).clamp(-reach, reach);
             log -= 0.5 * (total.ln() + error * error / total);
             let gain = spread / total;
             mean += gain * error;

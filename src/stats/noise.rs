@@ -15,6 +15,10 @@ const Z2_CAP: f64 = 4e5;
 /// approximation): the nodes of a rule over the boot effect lie too far apart there, and how runs scatter matters little.
 const WIDE_BOOTS: f64 = 2.0;
 
+/// The same for several runs, which know their boot better: boot variance over the variance of their mean, in squared scales.
+/// From here on the peak is nearer to the integral than the nodes, with each number of runs.
+const WIDE_FOR_RUNS: f64 = 4.0;
+
 /// Steps of the search for that peak.
 const PEAK_STEPS: usize = 30;
 
@@ -81,6 +85,11 @@ impl Tail {
 }
 
 impl Noise {
+    /// Whether the boot effect is wide beside what so many runs leave open of it.
+    fn is_wide(&self, runs: usize) -> bool {
+        self.rho > WIDE_BOOTS || (runs > 1 && self.rho * self.rho * runs as f64 >= WIDE_FOR_RUNS)
+    }
+
     /// Scale of one boot of one run, build effect apart.
     pub fn total(&self) -> f64 {
         self.s * self.rho.hypot(1.0)
@@ -155,7 +164,7 @@ impl Grid {
                 continue;
             }
             let scale = runs.len() as f64 * noise.s.ln();
-            if noise.rho > WIDE_BOOTS {
+            if noise.is_wide(runs.len()) {
                 self.add_wide(runs, noise, row);
                 continue;
             }

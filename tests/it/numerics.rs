@@ -137,6 +137,30 @@ fn a_linear_drift_of_two_hundredths_a_run_is_found_and_followed() {
 }
 
 #[test]
+fn components_far_apart_are_told_apart_entirely() {
+    for separation in [50.0, 120.0, 1e3, 1e7] {
+        close(pair(separation), 1.0, 1e-3);
+    }
+    let four: Vec<Component> = [0.0, 300.0, 1e4, 2e4].map(|mean| component(1.0, mean, 1.0)).to_vec();
+    close(mutual_information(&four), 2.0, 1e-3);
+    // A sharp component inside a wide one, of which few points fall into the sharp one.
+    let mixture = [component(0.5, 3.0, 1.0), component(0.5, 0.0, 100.0)];
+    close(mutual_information(&mixture), information_by_definition(&mixture), 0.1);
+}
+
+#[test]
+fn a_drift_of_many_sds_is_followed_to_its_end() {
+    let path: Vec<f64> = (0..400).map(|at| 0.05 * f64::from(at)).collect();
+    for seed in 0..20 {
+        let mut rows = rows(seed, &path);
+        // Outliers on the way bend it little.
+        rows.iter_mut().step_by(40).for_each(|row| row.1 += 30.0);
+        let found = drift(&rows, 1.0, path.len());
+        assert!(left(&found, &path) < 1.0, "{seed}: {}", left(&found, &path));
+    }
+}
+
+#[test]
 fn a_random_walk_is_found_and_followed() {
     let mut found = 0;
     for seed in 0..50 {
@@ -266,6 +290,28 @@ fn a_boot_of_many_runs_and_one_of_few_are_weighed_alike() {
                 close(*value, expected, 5e-6 * count as f64);
             }
         }
+    }
+}
+
+#[test]
+fn a_boot_effect_is_integrated_out_for_any_number_of_runs() {
+    // On average a fifth of the natural logarithm's unit, at worst one, over all levels that are not out of the question.
+    let mut rng = StdRng::seed_from_u64(5);
+    for (rho, count) in [0.5, 1.0, 2.0].into_iter().flat_map(|rho| [1, 2, 4, 8, 16, 30].map(|n| (rho, n))) {
+        let noise = Noise { s: 0.02, rho, tau: 0.0, tail: Tail::Heavy };
+        let grid = grid(noise);
+        let mut errors = Vec::new();
+        for _ in 0..10 {
+            let boot = 0.7 * rho * noise.s * normal(&mut rng);
+            let runs: Vec<f64> = (0..count).map(|_| boot + noise.s * normal(&mut rng)).collect();
+            let found = of_boot(&grid, &runs);
+            let top = found.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let likely = found.iter().zip(&grid.levels).filter(|(value, _)| **value > top - 8.0);
+            errors.extend(likely.map(|(value, level)| (value - by_definition(&noise, &runs, *level)).abs()));
+        }
+        let worst = errors.iter().copied().fold(0.0, f64::max);
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        assert!(worst < 1.0 && mean < 0.2, "rho {rho}, {count} runs: {worst} at worst, {mean} on average");
     }
 }
 
