@@ -90,6 +90,20 @@ fn a_kernel_first_seen_on_the_wrong_side_gets_no_innocent_named() {
 }
 
 #[test]
+fn nobody_is_named_on_one_fresh_boot_however_clear() {
+    for seed in 0..20 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut sim = Sim::new(plan(9, 0.99, 0.02, Find::Regression, 3));
+        let end = sim
+            .conclude(&mut |at, _| (f64::from(u8::from(at >= 6)) * 0.06 + 0.0005 * normal(&mut rng)).exp())
+            .clone();
+        assert_eq!(end.commit, Some(id(6)), "{seed}: {}", end.reason);
+        let fresh = |at: usize| sim.state.boots.iter().filter(|b| b.commit == id(at) && b.stage > 0).count();
+        assert!(fresh(6) >= 2 && fresh(5) >= 2, "{seed}: {} and {} fresh boots", fresh(6), fresh(5));
+    }
+}
+
+#[test]
 fn the_same_kernels_are_a_regression_under_one_load_and_the_other_sign_under_another() {
     // Case 9: 94.4 and 92.6 with 256 users, 91.5 and 92.5 with 128; more is better.
     let told = |ends: [f64; 2]| {

@@ -10,6 +10,9 @@ const CONFIRM_UNTIL: f64 = 0.5;
 /// Log Bayes factor wanted from the fresh boots, for or against: 20.
 const CONFIRM_FACTOR: f64 = 2.995_732_273_553_991;
 
+/// Pairs of fresh boots without which no step is confirmed, however clear: one boot may be a bad one.
+const LEAST_PAIRS: usize = 2;
+
 /// Pairs of fresh boots after which a confirmation is given up.
 const CONFIRM_PAIRS: usize = 200;
 
@@ -166,7 +169,7 @@ impl Engine {
     /// `Some(result)` once the confirmation is over.
     fn judge_confirmation(&self, going: &Confirming, pairs: usize) -> Option<Option<bool>> {
         let weakest = self.weakest_step(going)?;
-        if weakest >= CONFIRM_FACTOR {
+        if weakest >= CONFIRM_FACTOR && pairs >= LEAST_PAIRS {
             // The step is there; whether it is the culprit's, other kernels tell.
             return Some(self.is_sure_of(going).then_some(true));
         }
