@@ -20,7 +20,7 @@ use super::graph::Graph;
 use super::steps;
 use super::testable::Testable;
 use super::worth::{self, Costs, Live, Measure, Open};
-use crate::stats::{Drift, FoundModes};
+use crate::stats::{Drift, FirstRun, FoundModes};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -114,6 +114,9 @@ pub struct Engine {
     boots: usize,
     last_reference: usize,
     drift: Drift,
+    first: Option<FirstRun>,
+    /// What is taken out of the runs, by their place in time: drift, and what first runs are off.
+    taken: Vec<f64>,
     modes: Option<FoundModes>,
     /// Boots from which modes are looked for again.
     modes_at: usize,
@@ -156,6 +159,8 @@ impl Engine {
             boots: 0,
             last_reference: 0,
             drift: Drift { step: 0.0, evidence: 0.0, path: Vec::new() },
+            first: None,
+            taken: Vec::new(),
             modes: None,
             modes_at: 0,
         }
@@ -179,6 +184,11 @@ impl Engine {
     /// The drift that the data show now.
     pub fn drift(&self) -> &Drift {
         &self.drift
+    }
+
+    /// What the first run of each boot is off the later ones, if the data show it.
+    pub fn first_run(&self) -> Option<&FirstRun> {
+        self.first.as_ref()
     }
 
     /// Two modes of boots, if the data show them.
@@ -220,7 +230,7 @@ impl Engine {
             }
             return;
         }
-        self.follow_drift();
+        self.follow_time();
         if self.boots >= self.modes_at {
             self.follow_modes();
         }
@@ -274,7 +284,7 @@ impl Engine {
         let (good, bad) = self.belief.end_boots();
         if good > 0 && bad > 0 {
             self.belief.begin();
-            self.belief.set_drift(self.drift.path.clone());
+            self.belief.set_drift(self.taken.clone());
             self.lay_modes();
         }
     }
@@ -507,8 +517,7 @@ impl Engine {
 
     /// Mean of each boot of a kernel in these stages, drift removed.
     pub fn means(&self, node: usize, stages: std::ops::RangeInclusive<u32>) -> Vec<f64> {
-        let mean =
-            |b: &BootRuns| b.runs.iter().map(|r| self.without_drift(r)).sum::<f64>() / b.runs.len() as f64;
+        let mean = |b: &BootRuns| b.runs.iter().map(|r| self.level_of(r)).sum::<f64>() / b.runs.len() as f64;
         let boots = self.all.get(&node).map_or(&[][..], Vec::as_slice);
         boots.iter().filter(|b| stages.contains(&b.stage)).map(mean).collect()
     }

@@ -103,10 +103,11 @@ impl<'a> Means<'a> {
         }
         let worse = self.state.plan.recipe.metric.direction.worse_sign();
         let boots = self.state.boots.iter().filter(|b| b.commit == *commit && stages.contains(&b.stage));
+        let first = self.planner.engine().first_run().map_or(0.0, |first| first.effect);
         boots
             .map(|boot| log_values(self.state, boot))
             .filter(|runs| !runs.is_empty())
-            .map(|runs| worse * runs.iter().sum::<f64>() / runs.len() as f64)
+            .map(|runs| (worse * runs.iter().sum::<f64>() - first) / runs.len() as f64)
             .collect()
     }
 

@@ -10,6 +10,7 @@ mod drift;
 mod information;
 mod modes;
 mod noise;
+mod position;
 mod ratio;
 
 pub use contrast::{Contrast, Estimate, Group, StatsError, t_tail};
@@ -17,4 +18,5 @@ pub use drift::{Drift, drift};
 pub use information::{Component, mutual_information};
 pub use modes::{Boots, FoundModes, find_modes};
 pub use noise::{Grid, Modes, Noise, Tail, log_sum_exp};
+pub use position::{FirstRun, first_run};
 pub use ratio::{Share, share};

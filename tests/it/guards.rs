@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sched_bisect::model::Find;
 use sched_bisect::report::{Report, status, text};
-use sched_bisect::session::Plan;
+use sched_bisect::session::{MachineSpec, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The culprit, of nine commits.
@@ -148,4 +148,33 @@ fn drift_is_told() {
         100.0 * (level(at) + 0.005 * runs + 0.01 * normal(&mut rng)).exp()
     });
     assert_told(&sim, "drift", &["the machine's level moved by", "it is taken out"]);
+}
+
+#[test]
+fn first_runs_that_are_off_are_taken_out_and_told() {
+    let (mut told, mut right) = (0, 0);
+    for seed in 0..10 {
+        let mut plan = nine();
+        plan.recipe.machine = MachineSpec::Command { boot: Some("boot".to_owned()), run: "run".to_owned() };
+        (plan.recipe.costs.boot_s, plan.recipe.costs.run_s) = (100.0, 10.0);
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut boots: BTreeMap<u64, f64> = BTreeMap::new();
+        let mut sim = Sim::new(plan);
+        sim.takes_ms = (100_000, 10_000);
+        let end = sim
+            .conclude(&mut |at, boot| {
+                let first = if boots.contains_key(&boot) { 0.0 } else { 0.03 };
+                let level_of_boot = *boots.entry(boot).or_insert_with(|| 0.02 * normal(&mut rng));
+                100.0 * (level(at) + level_of_boot + first + 0.004 * normal(&mut rng)).exp()
+            })
+            .clone();
+        right += usize::from(end.commit == Some(id(CULPRIT)));
+        if let Some(first) = sim.planner.engine().first_run() {
+            told += 1;
+            assert!((first.effect - 0.03).abs() < first.within, "{seed}: {first:?}");
+            let boots = format!("{} boots); it is taken out", first.boots);
+            assert_told(&sim, "order", &["the first run of a boot is", "% worse than later ones", &boots]);
+        }
+    }
+    assert!(told >= 8 && right >= 9, "{told} told, {right} right of 10");
 }
