@@ -1,13 +1,14 @@
 # make demo    find a planted scheduler regression in a real kernel, and revert it
 # make check   everything that must pass before a change lands
+# make check-extended   what takes too long for each change: tables made by simulation are made anew
 #
-# Both install what is missing (Debian as root) or say what it is.
+# The first two install what is missing (Debian as root) or say what it is.
 
 SHELL := /bin/bash
 KERNEL_TREE ?= $(CURDIR)/target/demo/linux
 KERNEL_STATE ?= $(CURDIR)/target/demo/check
 
-.PHONY: all demo check deps kernel-tree fmt lint doc test clean
+.PHONY: all demo check check-extended deps kernel-tree fmt lint doc test clean
 
 all:
 	cargo build --release
@@ -39,6 +40,9 @@ test:
 	cargo test --lib --bins
 	SB_TEST_KERNEL_TREE=$(KERNEL_TREE) SB_TEST_KERNEL_STATE=$(KERNEL_STATE) cargo test --test kernel -- --nocapture
 	SB_TEST_KERNEL=$$(ls -d $(KERNEL_STATE)/.kbuild/cache/*/ | head -n 1) cargo test --test it
+
+check-extended:
+	cargo test --release --lib -- --ignored
 
 clean:
 	cargo clean
