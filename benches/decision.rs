@@ -10,10 +10,9 @@ mod cells;
 
 use cells::{COSTS, Commits, Graphs};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use sched_bisect::search::{Costs, Engine, Live, Measure, Options, Step};
-use sched_bisect::sim::{Change, Lab, Noise, World};
+use sched_bisect::search::{Costs, Engine, Live, Measure, Step};
+use sched_bisect::sim::{self, Change, Lab, Noise, World};
 use std::hint::black_box;
-use std::sync::Arc;
 
 const BOOTS: u64 = 300;
 const SEED: u64 = 7;
@@ -36,27 +35,9 @@ fn world(graphs: &mut Graphs, commits: Commits, seed: u64) -> World {
     World::instance(&graphs.of(commits), Change::One(1.0), Noise { boot: 1.0, ..Noise::default() }, seed)
 }
 
-fn engine(world: &World) -> Engine {
-    let graph = world.graph();
-    let mut prior = vec![0.0; graph.len()];
-    graph.candidates().iter().for_each(|&at| prior[at as usize] = 1.0);
-    let options = Options {
-        claim: world.claim(),
-        minimum: 0.3 * world.claim().abs(),
-        sign: Some(if world.claim() < 0.0 { -1 } else { 1 }),
-        confidence: 0.99,
-        boots: 3,
-        most_boots: 0,
-        most_runs: 0,
-        seed: 1,
-    };
-    let left_out = vec![false; graph.len()];
-    Engine::new(Arc::clone(graph.shape()), (graph.good(), graph.tip()), prior, left_out, options)
-}
-
 /// Searches until [`BOOTS`] boots are measured; `None` if the answer came before.
 fn late(world: &World, costs: Costs) -> Option<Late> {
-    let mut engine = engine(world);
+    let mut engine = sim::engine(world);
     let mut lab = Lab::new(world);
     let (mut boot, mut live): (u64, Option<Live>) = (0, None);
     loop {

@@ -20,6 +20,7 @@ mod tests;
 mod world;
 
 pub use graph::Graph;
+pub use posterior::engine;
 pub use tally::{Bands, Interval, Outcome, Summary, Tally, each, wilson};
 pub use world::{Change, Lab, Meter, Noise, OUTLIER, SECOND_MODE, World};
 

@@ -5,22 +5,7 @@ use crate::search::{self, Ending, Engine, Live, Measure, Options, Step};
 
 /// Searches a world.
 pub fn search(world: &World, costs: &Costs) -> Found {
-    let graph = world.graph();
-    let shape = std::sync::Arc::clone(graph.shape());
-    let mut prior = vec![0.0; graph.len()];
-    graph.candidates().iter().for_each(|&at| prior[at as usize] = 1.0);
-    let left_out = vec![false; graph.len()];
-    let options = Options {
-        claim: world.claim(),
-        minimum: 0.3 * world.claim().abs(),
-        sign: Some(if world.claim() < 0.0 { -1 } else { 1 }),
-        confidence: 0.99,
-        boots: 3,
-        most_boots: 0,
-        most_runs: u64::from(MAX_RUNS),
-        seed: 1,
-    };
-    let mut engine = Engine::new(shape, (graph.good(), graph.tip()), prior, left_out, options);
+    let mut engine = engine(world);
     let costs = search::Costs { build: costs.build, boot: costs.boot, run: costs.run };
     let mut lab = Lab::new(world);
     let mut boot = 0;
@@ -53,6 +38,26 @@ pub fn search(world: &World, costs: &Costs) -> Found {
         }
     }
     answer(&engine, &lab)
+}
+
+/// The search of a world before its first measurement.
+pub fn engine(world: &World) -> Engine {
+    let graph = world.graph();
+    let shape = std::sync::Arc::clone(graph.shape());
+    let mut prior = vec![0.0; graph.len()];
+    graph.candidates().iter().for_each(|&at| prior[at as usize] = 1.0);
+    let left_out = vec![false; graph.len()];
+    let options = Options {
+        claim: world.claim(),
+        minimum: 0.3 * world.claim().abs(),
+        sign: Some(if world.claim() < 0.0 { -1 } else { 1 }),
+        confidence: 0.99,
+        boots: 3,
+        most_boots: 0,
+        most_runs: u64::from(MAX_RUNS),
+        seed: 1,
+    };
+    Engine::new(shape, (graph.good(), graph.tip()), prior, left_out, options)
 }
 
 fn answer(engine: &Engine, lab: &Lab) -> Found {
