@@ -2,7 +2,7 @@
 
 use super::document::Plain;
 use super::layers::Layers;
-use super::value::{Read, filled, one_of, show_text, text, word};
+use super::value::{Read, filled, one_of, quoted, show_text, text, word};
 use crate::model::{Direction, Metric};
 use crate::session::{MachineSpec, Place, Reading};
 use crate::workload::{Options, Parser, Reader, declared_of, parser_of, pattern_of, row_of, separator_of};
@@ -34,10 +34,6 @@ pub(super) fn reading(l: &mut Layers) -> Reading {
         reading.metrics.insert(name, Place { at: place, unit, direction });
     }
     reading
-}
-
-fn quoted(text: &String) -> String {
-    format!("{text:?}")
 }
 
 fn parser_name(value: &Plain) -> Read<String> {

@@ -6,7 +6,8 @@ use super::layers::{Kinds, Layers};
 use super::reading::{self, direction_word, reading};
 use super::setup;
 use super::value::{
-    Read, confidence, count, duration, filled, minimum_effect, one_of, show_duration, show_text, text, word,
+    Read, confidence, count, duration, filled, minimum_effect, one_of, quoted, show_duration, show_text,
+    text, word,
 };
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use crate::session::{
@@ -88,10 +89,6 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
         contradictions(l, &recipe);
     }
     Assembled { recipe, description, why, good, bad, paths }
-}
-
-fn quoted(text: &String) -> String {
-    format!("{text:?}")
 }
 
 fn number(l: &mut Layers, key: &str, default: u32, range: RangeInclusive<u32>) -> u32 {

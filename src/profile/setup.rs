@@ -5,8 +5,8 @@ mod variant;
 use super::document::Plain;
 use super::layers::Layers;
 use super::value::{
-    Read, count, duration, filled, flag, fraction, minimum_effect, number, one_of, show_duration, show_text,
-    text,
+    Read, count, duration, filled, flag, fraction, minimum_effect, number, one_of, quoted, show_duration,
+    show_text, text,
 };
 use crate::model::Relative;
 use crate::session::{
@@ -47,10 +47,6 @@ pub(super) fn setup(l: &mut Layers, machine: &MachineSpec) -> (String, Setup) {
         setup.run_on.clear();
     }
     (name, setup)
-}
-
-pub(super) fn quoted(text: &String) -> String {
-    format!("{text:?}")
 }
 
 /// The variant to search under, and further ones.

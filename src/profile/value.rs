@@ -163,6 +163,11 @@ pub(super) fn show_duration(seconds: &u64) -> String {
     format!("\"{:#}\"", SignedDuration::from_secs(seconds))
 }
 
+/// Shows a text as TOML has it.
+pub(super) fn quoted(text: &String) -> String {
+    format!("{text:?}")
+}
+
 /// Text as TOML shows it; several lines as their number.
 pub(super) fn show_text(text: &str) -> String {
     match text.lines().count() {

@@ -2,8 +2,8 @@
 
 use super::super::document::Plain;
 use super::super::layers::Layers;
-use super::super::value::{Read, filled, one_of, scalar, text};
-use super::{plain_name, quoted};
+use super::super::value::{Read, filled, one_of, quoted, scalar, text};
+use super::plain_name;
 use crate::session::{MachineSpec, Setup, Variant};
 use std::collections::BTreeMap;
 
