@@ -269,7 +269,7 @@ fn is_impossible(state: &State, boot: BootNo, value: f64) -> bool {
     let metric = &state.plan.recipe.metric.name;
     let runs = state.boots.iter().filter(|b| b.commit == *commit).flat_map(|b| &b.runs);
     let known: Vec<f64> = runs.filter_map(|run| run.metrics.get(metric)).copied().collect();
-    let usual = crate::search::median(&known);
+    let usual = crate::stats::median(&known);
     known.len() >= KNOWN_FROM && (value > FAR * usual || value * FAR < usual)
 }
 

@@ -5,8 +5,8 @@
 
 use crate::lab::stage::IDLE;
 use crate::model::CommitId;
-use crate::search::median;
 use crate::session::{LDG, Run, SUT, State};
+use crate::stats::median;
 
 /// Why the load is doubtful, one sentence each; empty: it is not, or nothing was asked.
 pub(super) fn not_saturated(state: &State) -> Vec<String> {

@@ -231,7 +231,7 @@ fn outliers(planner: &Planner) -> usize {
         .kernels()
         .iter()
         .map(|kernel| {
-            let middle = crate::search::median(&belief.boot_means(kernel.node));
+            let middle = crate::stats::median(&belief.boot_means(kernel.node));
             let runs = kernel.boots.iter().flat_map(|b| &b.runs);
             runs.filter(|run| (run.0 - middle).abs() > reach).count()
         })

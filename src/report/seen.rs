@@ -4,8 +4,8 @@
 //! there is no interval, and nothing of the search or of a verdict rests on it.
 
 use crate::model::{CommitId, Direction};
-use crate::search::median;
 use crate::session::State;
+use crate::stats::median;
 use crate::workload::declared_of;
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -19,7 +19,7 @@ mod tests;
 mod verify;
 mod worth;
 
-pub use belief::{Belief, BootRuns, Class, Kernel, Level, Levels, Scope, median};
+pub use belief::{Belief, BootRuns, Class, Kernel, Level, Levels, Scope};
 pub use dag::{Dag, Node};
 pub use engine::{Beside, Decision, Ending, Engine, Found, Gate, Narrowing, Options, Step, Why};
 pub use graph::Graph;

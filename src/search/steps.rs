@@ -1,7 +1,7 @@
 //! More than one step in a scope: evidence for three levels, and kernels that no single step explains.
 
 use super::belief::{Belief, Level};
-use crate::stats::log_sum_exp;
+use crate::stats::{log_sum_exp, median};
 
 /// Kernels beyond which three levels are not looked for: the sums would be over too many pairs.
 const MOST_KERNELS: usize = 40;
@@ -69,7 +69,7 @@ fn misfits(belief: &Belief, pairs: &[(usize, usize)]) -> bool {
         .iter()
         .map(|k| {
             let boots = belief.boot_means(k.node);
-            (boots.len() as f64, super::belief::median(&boots))
+            (boots.len() as f64, median(&boots))
         })
         .collect();
     let squares = |inside: &dyn Fn(usize) -> bool| {

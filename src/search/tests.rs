@@ -1,6 +1,6 @@
 //! Tests of what the search keeps to itself: fresh pairs, three levels, contradictions, chances.
 
-use super::belief::{Belief, Scope, median};
+use super::belief::{Belief, Scope};
 use super::graph::Graph;
 use super::steps::{contradiction, two_steps};
 use super::testable::Testable;
@@ -271,13 +271,4 @@ fn it_does_not_matter_when_trials_are_summed() {
     let at_once = chances(&graph, &tried);
     assert!((0..30).all(|node| (step_by_step.chance(node) - at_once[node]).abs() < 1e-12));
     assert_eq!(step_by_step.failures(), 3);
-}
-
-// ---- medians ----
-
-#[test]
-fn the_median_of_an_even_number_lies_between() {
-    assert_eq!(median(&[]), 0.0);
-    assert_eq!(median(&[3.0, 1.0]), 2.0);
-    assert_eq!(median(&[3.0, 1.0, 9.0]), 3.0);
 }

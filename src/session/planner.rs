@@ -321,7 +321,7 @@ impl Planner {
     pub fn costs(&self, state: &State) -> Costs {
         let guessed = &state.plan.recipe.costs;
         let of = |seen: &[f64], guess: f64| {
-            let cost = if seen.len() >= LEARNT_FROM { search::median(seen) } else { guess };
+            let cost = if seen.len() >= LEARNT_FROM { crate::stats::median(seen) } else { guess };
             cost.max(LEAST_COST)
         };
         let builds = match state.plan.recipe.builder {
@@ -329,7 +329,7 @@ impl Planner {
             super::plan::BuilderSpec::Command { .. } | super::plan::BuilderSpec::Kbuild(_) => {
                 // The first of all compiles everything: it says little of the next.
                 let warm = state.took.builds.get(1..).unwrap_or_default();
-                let cost = if warm.is_empty() { guessed.build_s } else { search::median(warm) };
+                let cost = if warm.is_empty() { guessed.build_s } else { crate::stats::median(warm) };
                 cost.max(LEAST_COST)
             }
         };

@@ -8,6 +8,7 @@
 mod contrast;
 mod drift;
 mod information;
+mod median;
 mod modes;
 mod noise;
 mod position;
@@ -16,6 +17,7 @@ mod ratio;
 pub use contrast::{Contrast, Estimate, Group, StatsError, t_tail};
 pub use drift::{Drift, drift};
 pub use information::{Component, mutual_information};
+pub use median::median;
 pub use modes::{Boots, FoundModes, find_modes};
 pub use noise::{Grid, Modes, Noise, Tail, log_sum_exp};
 pub use position::{FirstRun, first_run};

@@ -3,6 +3,7 @@
 //! A rest of warm-up, a cold cache, a machine that gets hot: the first run of a boot may lie off, in all kernels alike. Boots of
 //! one run then show the first run's level and boots of several another, and the two cannot be compared.
 
+use super::median::median;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Boots that show an effect at least.
@@ -53,13 +54,6 @@ pub fn first_run(boots: &[&[f64]], run_sd: f64) -> Option<FirstRun> {
         within,
         boots: n,
     })
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    0.5 * (sorted[(n - 1) / 2] + sorted[n / 2])
 }
 
 #[cfg(test)]

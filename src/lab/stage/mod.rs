@@ -191,7 +191,7 @@ impl<G: Ground> Stage<G> {
             return Err(ours(InfraKind::BrokenCommand, reason));
         };
         if !self.canaries.is_empty() {
-            let usual = crate::search::median(&self.canaries);
+            let usual = crate::stats::median(&self.canaries);
             let moved = number / usual - 1.0;
             if moved.abs() > canary.within.0 {
                 let reason = format!(

@@ -1,8 +1,8 @@
 //! Where the grid of levels and noise lies: about what is believed, as fine as the sharpest level needs.
 
 use super::claim::prior_of_change;
-use super::{Belief, Level, bit, median};
-use crate::stats::{Grid, Modes, Noise, Tail};
+use super::{Belief, Level, bit};
+use crate::stats::{Grid, Modes, Noise, Tail, median};
 
 /// Levels of a grid: fewest and most. Between them, as many as the sharpest level needs.
 const LEVELS: (usize, usize) = (41, 161);

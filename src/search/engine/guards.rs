@@ -1,8 +1,8 @@
 //! Guards on the data that the engine takes out of them: drift, what first runs of a boot are off, two modes of boots.
 
 use super::Engine;
-use crate::search::belief::{BootRuns, median};
-use crate::stats;
+use crate::search::belief::BootRuns;
+use crate::stats::{self, median};
 use std::collections::BTreeSet;
 
 impl Engine {
