@@ -9,6 +9,7 @@ pub mod command;
 pub mod kbuild;
 pub mod process;
 pub mod qemu;
+pub mod shell;
 pub mod sim;
 pub mod stage;
 

@@ -87,20 +87,7 @@ impl Builder for SimLab {
             let reason = "it does not build (simulated)".to_owned();
             return BuildResult::Untestable(Untestable { kind: UntestableKind::Build, reason });
         }
-        BuildResult::Built {
-            artifact: Box::new(Artifact {
-                commit: job.commit.clone(),
-                dir: String::new(),
-                release: String::new(),
-                build_id: String::new(),
-                image_hash: String::new(),
-                config_hash: String::new(),
-                config_delta: Vec::new(),
-                toolchain: String::new(),
-                cached: false,
-                fixups: Vec::new(),
-            }),
-        }
+        BuildResult::Built { artifact: Box::new(Artifact::of(job.commit.clone())) }
     }
 }
 

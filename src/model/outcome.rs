@@ -125,6 +125,24 @@ pub struct Artifact {
     pub fixups: Vec<String>,
 }
 
+impl Artifact {
+    /// The product of a build of which nothing is known but what was built.
+    pub fn of(commit: CommitId) -> Self {
+        Self {
+            commit,
+            dir: String::new(),
+            release: String::new(),
+            build_id: String::new(),
+            image_hash: String::new(),
+            config_hash: String::new(),
+            config_delta: Vec::new(),
+            toolchain: String::new(),
+            cached: false,
+            fixups: Vec::new(),
+        }
+    }
+}
+
 /// End of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]

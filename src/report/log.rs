@@ -1,6 +1,7 @@
 //! The journal for people, and as a log for `git bisect replay`.
 
 use crate::journal::Record;
+use crate::lab::shell::quoted;
 use crate::model::{BootNo, BootResult, BuildResult, CommitId, Effect, RunResult, StepId, Verdict};
 use crate::search::Dag;
 use crate::session::{EndpointOutcome, Event, Halt, Narrowing, State, knowledge};
@@ -191,7 +192,7 @@ pub fn git_log(dag: &Dag, state: &State, records: &[Record]) -> String {
     let mut out = String::new();
     let plan = &state.plan;
     let _ = writeln!(out, "# sched-bisect session {}, for git bisect replay", plan.session);
-    let paths: Vec<String> = plan.paths.iter().map(|p| format!("'{}'", p.replace('\'', "'\\''"))).collect();
+    let paths: Vec<String> = plan.paths.iter().map(|p| quoted(p)).collect();
     let limits = if paths.is_empty() || state.paths_dropped.is_some() {
         String::new()
     } else {

@@ -93,18 +93,7 @@ fn recipe() -> Recipe {
 
 /// A built artifact that is nothing.
 pub fn artifact(commit: CommitId) -> Artifact {
-    Artifact {
-        commit,
-        dir: String::new(),
-        release: String::new(),
-        build_id: String::new(),
-        image_hash: String::new(),
-        config_hash: String::new(),
-        config_delta: Vec::new(),
-        toolchain: String::new(),
-        cached: false,
-        fixups: Vec::new(),
-    }
+    Artifact::of(commit)
 }
 
 /// A measured run.

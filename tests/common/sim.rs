@@ -176,20 +176,7 @@ impl Sim {
 }
 
 fn built(commit: CommitId) -> BuildResult {
-    BuildResult::Built {
-        artifact: Box::new(Artifact {
-            commit,
-            dir: String::new(),
-            release: String::new(),
-            build_id: String::new(),
-            image_hash: String::new(),
-            config_hash: String::new(),
-            config_delta: Vec::new(),
-            toolchain: String::new(),
-            cached: false,
-            fixups: Vec::new(),
-        }),
-    }
+    BuildResult::Built { artifact: Box::new(Artifact::of(commit)) }
 }
 
 /// A standard normal number (Box and Muller, 1958).

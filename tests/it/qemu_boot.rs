@@ -59,16 +59,8 @@ impl Lab {
 
     fn artifact(&self) -> Artifact {
         Artifact {
-            commit: CommitId::parse(&"c".repeat(40)).expect("an id"),
             dir: self.kernel.clone(),
-            release: String::new(),
-            build_id: String::new(),
-            image_hash: String::new(),
-            config_hash: String::new(),
-            config_delta: Vec::new(),
-            toolchain: String::new(),
-            cached: false,
-            fixups: Vec::new(),
+            ..Artifact::of(CommitId::parse(&"c".repeat(40)).expect("an id"))
         }
     }
 

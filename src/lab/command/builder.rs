@@ -23,19 +23,10 @@ impl Builder for CommandBuilder {
         let mut site = self.site.lock().await;
         match site.build(job.step, &job.commit, job.deadline, &job.log).await {
             Ok(dir) => BuildResult::Built {
-                artifact: Box::new(Artifact {
-                    commit: job.commit.clone(),
-                    dir,
+                artifact: Box::new(
                     // The command's product is opaque: what it is can only be read back from what it does.
-                    release: String::new(),
-                    build_id: String::new(),
-                    image_hash: String::new(),
-                    config_hash: String::new(),
-                    config_delta: Vec::new(),
-                    toolchain: String::new(),
-                    cached: false,
-                    fixups: Vec::new(),
-                }),
+                    Artifact { dir, ..Artifact::of(job.commit.clone()) },
+                ),
             },
             Err(NotBuilt::Untestable(untestable)) => BuildResult::Untestable(untestable),
             Err(NotBuilt::Infra(failure)) => BuildResult::Infra(failure),

@@ -6,6 +6,7 @@ use super::reading::{
 };
 use super::role::{EXIT, end_script, far_script, told_exit};
 use super::site::{Calling, SharedSite, with_suffix};
+use crate::lab::shell::quoted;
 use crate::lab::stage::{self, Called, Ground};
 use crate::lab::{BootJob, Machine, RunJob};
 use crate::model::{
@@ -312,10 +313,8 @@ impl Far {
         let (start, end) = (with_suffix(call.log, ".sh"), with_suffix(call.log, ".end.sh"));
         std::fs::write(&start, far_script(call.script, mark, &env))?;
         std::fs::write(&end, end_script(mark))?;
-        let command = |script: &Path| {
-            let script = absolute(script).display().to_string().replace('\'', r"'\''");
-            format!("{reached} <'{script}'")
-        };
+        let command =
+            |script: &Path| format!("{reached} <{}", quoted(&absolute(script).display().to_string()));
         Ok(Self { start: command(&start), end: command(&end) })
     }
 }

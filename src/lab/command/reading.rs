@@ -74,15 +74,26 @@ pub(super) fn first_line(path: &Path) -> io::Result<Option<String>> {
 
 /// Reads the measurement at the end of a run's standard output; `judged` must be in it.
 pub(super) fn read_measurement(log: &Path, judged: &str) -> io::Result<RunResult> {
-    let read = match last_line(log)? {
-        None => Err("printed no measurement: standard output is empty or ends in blank lines".to_owned()),
-        Some(line) if line.cut => Err(format!("the last line of output is longer than {TAIL} bytes")),
-        Some(line) => parse_measurement(&line.bytes, judged),
-    };
-    Ok(match read {
+    Ok(match last_line(log)? {
+        Some(line) if line.cut => {
+            RunResult::Invalid { reason: format!("the last line of output is longer than {TAIL} bytes") }
+        }
+        line => of_line(line.as_ref().map(|line| line.bytes.as_slice()), judged),
+    })
+}
+
+/// The same of output that is in memory.
+pub(super) fn read_last(stdout: &[u8], judged: &str) -> RunResult {
+    let last = stdout.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
+    of_line(last.filter(|line| !line.is_empty()), judged)
+}
+
+fn of_line(last: Option<&[u8]>, judged: &str) -> RunResult {
+    let none = "printed no measurement: standard output is empty or ends in blank lines";
+    match last.map_or_else(|| Err(none.to_owned()), |line| parse_measurement(line, judged)) {
         Ok(metrics) => RunResult::measured(metrics),
         Err(reason) => RunResult::Invalid { reason },
-    })
+    }
 }
 
 /// Both streams of a call; `None`: more than is kept in memory.
@@ -113,21 +124,6 @@ pub(super) fn read_by(reader: &Reader, output: &Output, judged: &str) -> RunResu
     match reader.parse(judged, output) {
         Ok(metrics) => RunResult::measured(metrics),
         Err(invalid) => RunResult::Invalid { reason: format!("{}: {invalid}", reader.parser()) },
-    }
-}
-
-/// Reads the measurement at the end of what a run printed; `judged` must be in it.
-pub(super) fn read_last(stdout: &[u8], judged: &str) -> RunResult {
-    let text = stdout.trim_ascii_end();
-    let line = text.iter().rposition(|&b| b == b'\n').map_or(text, |end| &text[end + 1..]);
-    let read = if line.is_empty() {
-        Err("printed no measurement: standard output is empty or ends in blank lines".to_owned())
-    } else {
-        parse_measurement(line, judged)
-    };
-    match read {
-        Ok(metrics) => RunResult::measured(metrics),
-        Err(reason) => RunResult::Invalid { reason },
     }
 }
 

@@ -5,15 +5,11 @@
 //! alike from here; and what it starts is marked, since ending the near side ends nothing there.
 
 use super::call::CALL;
+use crate::lab::shell::quoted;
 use std::fmt::Write as _;
 
 /// Begins the line on standard error by which the far side tells its exit status.
 pub(super) const EXIT: &str = "sched-bisect: exit status ";
-
-/// Text in single quotes for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
 
 /// What the far shell is given: `body` as a process of its own, found again by `mark`, with `env`, and its status told.
 /// Standard input is the script itself, so that the body gets an empty one.

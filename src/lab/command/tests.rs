@@ -145,18 +145,7 @@ impl Lab {
 
 /// A candidate that was built into its tree.
 fn in_tree() -> Artifact {
-    Artifact {
-        commit: commit('a'),
-        dir: String::new(),
-        release: String::new(),
-        build_id: String::new(),
-        image_hash: String::new(),
-        config_hash: String::new(),
-        config_delta: Vec::new(),
-        toolchain: String::new(),
-        cached: false,
-        fixups: Vec::new(),
-    }
+    Artifact::of(commit('a'))
 }
 
 fn measured(value: f64) -> RunResult {

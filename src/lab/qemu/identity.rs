@@ -135,16 +135,9 @@ mod tests {
 
     fn artifact() -> Artifact {
         Artifact {
-            commit: CommitId::parse(&"a".repeat(40)).expect("an id"),
-            dir: String::new(),
             release: "6.12.0-rc3+".to_owned(),
             build_id: "00ff10".to_owned(),
-            image_hash: String::new(),
-            config_hash: String::new(),
-            config_delta: Vec::new(),
-            toolchain: String::new(),
-            cached: false,
-            fixups: Vec::new(),
+            ..Artifact::of(CommitId::parse(&"a".repeat(40)).expect("an id"))
         }
     }
 

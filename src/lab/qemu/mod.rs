@@ -28,6 +28,7 @@ use self::channel::{Answer, COMMAND_MAX};
 use self::failure::{Failure, Phase, Trust};
 use self::guest::{Guest, Log, Reply, Start};
 use self::identity::Identity;
+use super::shell::quoted;
 use super::stage::{Call, Called, Ground};
 use super::{BootJob, Machine, RunJob};
 use crate::model::{
@@ -432,9 +433,7 @@ impl Ground for QemuMachine {
         let place = call.place;
         let title = format!("{} in boot {}", call.what, place.boot);
         let mut env: Vec<String> = vec![format!("export SB_ROLE={SUT} SB_BOOT={}", place.boot)];
-        env.extend(
-            call.env.iter().map(|(name, value)| format!("export {name}='{}'", value.replace('\'', r"'\''"))),
-        );
+        env.extend(call.env.iter().map(|(name, value)| format!("export {name}={}", quoted(value))));
         let script = format!("{}\n{}", env.join("\n"), call.script);
         if script.len() > COMMAND_MAX {
             let what = call.what;

@@ -86,16 +86,9 @@ fn machine(session: &Path, name: &str, mode: &str, change: impl FnOnce(&mut Qemu
 
 fn artifact(dir: &Path) -> Artifact {
     Artifact {
-        commit: CommitId::parse(&"a".repeat(40)).expect("an id"),
         dir: dir.display().to_string(),
         release: "6.12.0-rc1+".to_owned(),
-        build_id: String::new(),
-        image_hash: String::new(),
-        config_hash: String::new(),
-        config_delta: Vec::new(),
-        toolchain: String::new(),
-        cached: false,
-        fixups: Vec::new(),
+        ..Artifact::of(CommitId::parse(&"a".repeat(40)).expect("an id"))
     }
 }
 

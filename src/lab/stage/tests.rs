@@ -80,18 +80,7 @@ impl Lab {
     }
 
     fn artifact() -> Artifact {
-        Artifact {
-            commit: CommitId::parse(&"1".repeat(40)).expect("40 digits"),
-            dir: String::new(),
-            release: String::new(),
-            build_id: String::new(),
-            image_hash: String::new(),
-            config_hash: String::new(),
-            config_delta: Vec::new(),
-            toolchain: String::new(),
-            cached: false,
-            fixups: Vec::new(),
-        }
+        Artifact::of(CommitId::parse(&"1".repeat(40)).expect("40 digits"))
     }
 
     async fn boot(&mut self) -> BootResult {
