@@ -109,6 +109,9 @@ fn next(state: &State, planner: &mut Planner) -> Option<NextFacts> {
     let said = |measure: Measure| format!("{} {}", name(measure), planner.commit(measure.node()).short());
     let words = match &why {
         Why::Gate => "the endpoints are compared".to_owned(),
+        Why::Neighbour => {
+            "whether a kernel between two levels owes that to its build, its neighbour tells".to_owned()
+        }
         Why::Doubt => "whether there is a change at all is in doubt".to_owned(),
         Why::Reference => "a reference boot, to follow the machine's drift".to_owned(),
         Why::Confirmation => "the culprit is confirmed by fresh boots of it and its parents".to_owned(),

@@ -244,6 +244,12 @@ impl Belief {
         self.several_runs
     }
 
+    /// The largest build sd that is weighed, log units; 0 without a grid.
+    pub fn widest_build(&self) -> f64 {
+        let noise = self.grid.as_ref().map_or(&[][..], |grid| &grid.noise);
+        noise.iter().map(|n| n.tau * n.s).fold(0.0, f64::max)
+    }
+
     /// The most probable class.
     pub fn leader(&self) -> usize {
         let better = |a: usize, b: usize| if self.weights[b] > self.weights[a] { b } else { a };

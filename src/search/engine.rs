@@ -9,6 +9,7 @@ mod beside;
 mod confirm;
 mod gate;
 mod guards;
+mod levels;
 mod rest;
 mod words;
 
@@ -17,7 +18,6 @@ pub use words::{Decision, Ending, Found, Gate, Narrowing, Options, Step, Why};
 
 use super::belief::{Belief, BootRuns, Scope};
 use super::graph::Graph;
-use super::steps;
 use super::testable::Testable;
 use super::worth::{self, Costs, Live, Measure, Open};
 use crate::stats::{Drift, FirstRun, FoundModes};
@@ -400,7 +400,7 @@ impl Engine {
             let node = if good <= bad { ends.0 } else { ends.1 };
             return self.measure(node, self.runs_per_boot(costs), 0, Why::Doubt);
         }
-        if let Some(step) = self.look_for_more() {
+        if let Some(step) = self.look_for_more(costs) {
             return step;
         }
         if let Some(step) = self.reference(costs) {
@@ -476,32 +476,6 @@ impl Engine {
 
     fn is_hopeless(&self, node: usize) -> bool {
         worth::is_hopeless(&self.testable, node)
-    }
-
-    /// Every few boots, and before a culprit is confirmed: are there three levels, or a bad kernel inside a good one?
-    fn look_for_more(&self) -> Option<Step> {
-        let is_due = self.boots.is_multiple_of(LOOK_EVERY)
-            || self.belief.classes().1[self.belief.leader()] >= CONFIRM_FROM;
-        if self.narrowed.len() >= MOST_SCOPES || self.taken_back > 0 || !is_due {
-            return None;
-        }
-        let scope = self.belief.scope();
-        if let Some(two) = steps::two_steps(&self.belief).filter(|t| t.evidence > THREE_LEVELS) {
-            let sign = self.options.claim.signum();
-            let first = sign * (two.levels[1].mean - two.levels[0].mean);
-            let second = sign * (two.levels[2].mean - two.levels[1].mean);
-            let kernels = self.belief.kernels();
-            let anchor = two.between.iter().map(|&k| &kernels[k]).max_by_key(|k| k.boots.len())?.node;
-            let narrower = if first >= second {
-                Scope { bad: anchor, ..scope }
-            } else {
-                Scope { good: Some(anchor), ..scope }
-            };
-            return Some(Step::Decide(Decision::Narrowed(narrower, Narrowing::ThreeLevels(anchor))));
-        }
-        let (bad, good) = steps::contradiction(&self.belief)?;
-        let narrower = Scope { good: Some(good), ..scope };
-        Some(Step::Decide(Decision::Narrowed(narrower, Narrowing::NotMonotonic { bad, good })))
     }
 
     /// A boot of an endpoint when none was booted for long.

@@ -138,6 +138,15 @@ fn exact(belief: &Belief, pairs: &[(usize, usize)]) -> Option<TwoSteps> {
 
 /// Log odds of bad against good from a kernel's own boots, at the believed levels.
 pub fn own_odds(belief: &Belief, kernel: usize) -> f64 {
+    if belief.grid().is_none() {
+        return 0.0;
+    }
+    let (good, bad) = belief.level_pair(belief.leader());
+    odds(belief, kernel, bad.mean, good.mean)
+}
+
+/// Log odds of one level against another from a kernel's own boots.
+pub fn odds(belief: &Belief, kernel: usize, level: f64, other: f64) -> f64 {
     let Some(grid) = belief.grid() else { return 0.0 };
     let levels = belief.levels(belief.leader());
     let sum = belief.pooled(std::iter::once(kernel));
@@ -147,7 +156,7 @@ pub fn own_odds(belief: &Belief, kernel: usize) -> f64 {
         let rows = sum.chunks_exact(width).zip(&levels.noise);
         log_sum_exp(&rows.map(|(row, p)| row[place] + p.max(1e-300).ln()).collect::<Vec<_>>())
     };
-    at(levels.bad.mean) - at(levels.good.mean)
+    at(level) - at(other)
 }
 
 /// A kernel that is surely bad although one that contains it is surely good, as (bad, good) nodes: the pair with the

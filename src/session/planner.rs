@@ -523,6 +523,6 @@ fn engine(graph: &Arc<Graph>, index: &BTreeMap<CommitId, usize>, plan: &Plan, of
 pub fn choice(why: &Why) -> Option<&Choice> {
     match why {
         Why::Worth(choice) => Some(choice),
-        Why::Gate | Why::Doubt | Why::Reference | Why::Confirmation => None,
+        Why::Gate | Why::Doubt | Why::Neighbour | Why::Reference | Why::Confirmation => None,
     }
 }

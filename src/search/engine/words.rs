@@ -99,6 +99,8 @@ pub enum Why {
     Gate,
     /// Whether there is a change at all is in doubt.
     Doubt,
+    /// Whether a kernel between two levels owes that to its build: its neighbour tells.
+    Neighbour,
     /// To follow the machine's drift.
     Reference,
     /// A culprit is confirmed.
