@@ -31,6 +31,8 @@ mod history;
 mod journal;
 #[path = "it/kbuild.rs"]
 mod kbuild;
+#[path = "it/levels.rs"]
+mod levels;
 #[path = "it/modes.rs"]
 mod modes;
 #[path = "it/numerics.rs"]

@@ -51,12 +51,6 @@ const DOUBT: f64 = 0.3;
 /// Mass of one class from which it is confirmed by fresh boots.
 const CONFIRM_FROM: f64 = 0.90;
 
-/// Log Bayes factor from which three levels are believed: 20.
-const THREE_LEVELS: f64 = 2.995_732_273_553_991;
-
-/// Boots between two looks for three levels.
-const LOOK_EVERY: usize = 4;
-
 /// Refuted confirmations after which nobody is named.
 const MOST_REFUTED: u32 = 4;
 

@@ -1,6 +1,6 @@
 //! More than one step in a scope: evidence for three levels, and kernels that no single step explains.
 
-use super::belief::{Belief, Level};
+use super::belief::{Belief, Level, Levels};
 use crate::stats::{log_sum_exp, median};
 
 /// Kernels beyond which three levels are not looked for: the sums would be over too many pairs.
@@ -141,14 +141,13 @@ pub fn own_odds(belief: &Belief, kernel: usize) -> f64 {
     if belief.grid().is_none() {
         return 0.0;
     }
-    let (good, bad) = belief.level_pair(belief.leader());
-    odds(belief, kernel, bad.mean, good.mean)
+    let levels = belief.levels(belief.leader());
+    odds(belief, kernel, &levels, (levels.bad.mean, levels.good.mean))
 }
 
-/// Log odds of one level against another from a kernel's own boots.
-pub fn odds(belief: &Belief, kernel: usize, level: f64, other: f64) -> f64 {
+/// Log odds of one level against another from a kernel's own boots, under the noise believed in `levels`.
+pub fn odds(belief: &Belief, kernel: usize, levels: &Levels, (level, other): (f64, f64)) -> f64 {
     let Some(grid) = belief.grid() else { return 0.0 };
-    let levels = belief.levels(belief.leader());
     let sum = belief.pooled(std::iter::once(kernel));
     let width = grid.levels.len();
     let at = |mean: f64| {

@@ -1,6 +1,7 @@
 //! What all integration tests share: tiny repositories with fixed contents, in temporary directories, and the real
 //! binary over them.
 
+pub mod engine;
 pub mod kernel;
 pub mod live;
 pub mod repo;

@@ -1,18 +1,16 @@
 //! The posterior over culprits, held against the definition: for each candidate by itself, the likelihood of every kernel
 //! that contains it and of every one that does not, summed over all levels and all noise.
 
+use crate::common::engine::{CLAIM, engine};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use sched_bisect::search::{Belief, Costs, Ending, Engine, Graph, Measure, Options, Scope, Step, own_odds};
+use sched_bisect::search::{Belief, Costs, Ending, Engine, Graph, Measure, Scope, Step, own_odds};
 use sched_bisect::stats::{Grid, log_sum_exp};
 use std::sync::Arc;
-
-/// Effect looked for, log units.
-const CLAIM: f64 = 0.05;
 
 /// A boot of a kernel: its node, its runs.
 type Boot = (usize, Vec<f64>);
@@ -256,24 +254,6 @@ proptest! {
         }
         agree(&single.by_node(), &together.by_node(), 1e-9)?;
     }
-}
-
-/// A search of a line of `count` commits.
-fn engine(count: usize, minimum: f64) -> Engine {
-    let parents: Vec<Vec<usize>> = (0..count).map(|n| n.checked_sub(1).into_iter().collect()).collect();
-    let graph = Arc::new(Graph::new(&parents, (0..count).map(|n| n == 0).collect()));
-    let prior = (0..count).map(|n| f64::from(u8::from(n > 0))).collect();
-    let options = Options {
-        claim: CLAIM,
-        minimum,
-        sign: Some(1),
-        confidence: 0.99,
-        boots: 3,
-        most_boots: 0,
-        most_runs: 3000,
-        seed: 1,
-    };
-    Engine::new(graph, (0, count - 1), prior, vec![false; count], options)
 }
 
 /// Searches to the end; what is untestable is told when it is asked for. `each` looks at the engine after every answer.
