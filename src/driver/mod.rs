@@ -19,7 +19,7 @@ use crate::journal::{Journal, JournalError, Record, Storage};
 use crate::model::{BootNo, BootResult, CommitId, InfraFailure, InfraKind, RunResult, StepId, SutId};
 use crate::report::Reporter;
 use crate::search::Dag;
-use crate::session::{Action, Event, Planner, State, StateError, next_action};
+use crate::session::{Action, Event, Planner, State, StateError, environment, next_action};
 use effects::{Done, Effects};
 use std::path::PathBuf;
 use thiserror::Error;
@@ -226,7 +226,7 @@ impl<S: Storage> Driver<S> {
         let event = match done {
             Done::Build { step, result } => Event::BuildFinished { step, result },
             Done::Boot { step, boot, result } => {
-                Event::BootFinished { step, boot, result: self.admit_boot(result) }
+                Event::BootFinished { step, boot, result: self.admit_boot(boot, result) }
             }
             Done::Run { step, boot, result } => {
                 Event::RunFinished { step, boot, result: admit(&self.state, boot, result) }
@@ -235,9 +235,10 @@ impl<S: Storage> Driver<S> {
         self.record(&event).map(drop)
     }
 
-    /// Turns away a boot id that the session has seen before: the machine did not boot anew. The machine itself may not
-    /// know, as it may have been seen by an earlier process.
-    fn admit_boot(&self, result: BootResult) -> BootResult {
+    /// Turns away a boot id that the session has seen before: the machine did not boot anew; and a boot of a machine that is
+    /// not what it was in the session's first boot. The machine itself may not know, as either may have been seen by an
+    /// earlier process.
+    fn admit_boot(&self, boot: BootNo, result: BootResult) -> BootResult {
         let BootResult::Booted(record) = result else { return result };
         let seen =
             self.state.boots.iter().find(|b| b.record.as_ref().is_some_and(|r| r.boot_id == record.boot_id));
@@ -249,7 +250,10 @@ impl<S: Storage> Driver<S> {
                     record.boot_id, before.boot
                 ),
             }),
-            None => BootResult::Booted(record),
+            None => match environment::moved(&self.state, boot, &record.environment) {
+                Some(reason) => BootResult::Infra(InfraFailure { kind: InfraKind::Environment, reason }),
+                None => BootResult::Booted(record),
+            },
         }
     }
 }
@@ -277,7 +281,7 @@ fn is_impossible(state: &State, boot: BootNo, value: f64) -> bool {
 /// the logarithm, and a workload that did nothing in no time is a broken run, not a fast or slow one.
 fn admit(state: &State, boot: BootNo, result: RunResult) -> RunResult {
     let metric = &state.plan.recipe.metric.name;
-    let RunResult::Measured { mut metrics, settings } = result else { return result };
+    let RunResult::Measured { mut metrics, settings, mut evidence } = result else { return result };
     let named: Vec<&str> = metrics.keys().map(String::as_str).collect();
     let reason = match metrics.get(metric) {
         Some(value) if *value >= WRAPPED => {
@@ -288,7 +292,8 @@ fn admit(state: &State, boot: BootNo, result: RunResult) -> RunResult {
         }
         Some(value) if value.is_finite() && *value > 0.0 => {
             metrics.retain(|_, value| value.is_finite());
-            return RunResult::Measured { metrics, settings };
+            evidence.retain(|_, value| value.is_finite());
+            return RunResult::Measured { metrics, settings, evidence };
         }
         Some(value) => format!("{metric} = {value} is not a positive number"),
         None => format!("the run did not report {metric}; it reported: {}", named.join(", ")),

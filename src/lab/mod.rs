@@ -5,12 +5,14 @@
 //! when in doubt it is ours. Dropping a future of a port ends every process it started.
 //! Tested in each adapter and, with real kernels, in tests/it/.
 
+mod build_id;
 pub mod command;
 pub mod kbuild;
 pub mod process;
 pub mod qemu;
 pub mod shell;
 pub mod sim;
+mod splat;
 pub mod stage;
 
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, CommitId, RunResult, StepId};

@@ -96,12 +96,7 @@ impl Machine for SimLab {
     async fn boot(&mut self, job: &BootJob) -> BootResult {
         self.clock.pass(self.costs.boot);
         self.meter.borrow_mut().boot(&self.world, Self::node(&job.artifact.commit));
-        BootResult::Booted(BootRecord {
-            boot_id: format!("simulated-{}", job.boot),
-            release: String::new(),
-            cmdline: String::new(),
-            settings: BTreeMap::new(),
-        })
+        BootResult::Booted(BootRecord { boot_id: format!("simulated-{}", job.boot), ..BootRecord::default() })
     }
 
     async fn run(&mut self, _: &RunJob) -> RunResult {

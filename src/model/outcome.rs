@@ -72,6 +72,8 @@ pub enum InfraKind {
     Missing,
     /// The kernel that runs is not the candidate.
     WrongKernel,
+    /// The machine is not what it was in the session's first boot: its numbers would mix with others.
+    Environment,
     /// Anything else of ours.
     Other,
 }
@@ -85,6 +87,7 @@ impl InfraKind {
             | Self::Killed
             | Self::TryAgain
             | Self::WrongKernel
+            | Self::Environment
             | Self::Other => true,
             Self::OutOfDisk | Self::BrokenCommand | Self::Missing => false,
         }
@@ -170,6 +173,10 @@ pub struct BootRecord {
     /// What else was read back once it was up, by name ("canary", "sut.cpus"). Records of older versions have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// What the machines were like, by field; those of other roles than the SUT as "ldg:governor". What a machine does not
+    /// have is not there. Empty where it was not looked at, and in records of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
 }
 
 /// End of a boot.
@@ -195,6 +202,9 @@ pub enum RunResult {
         /// The tunables that it ran under, as they were read back, and what else was seen of the machines, by name.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         settings: BTreeMap<String, String>,
+        /// What the kernel counted meanwhile, by name; for people, never judged. Records of older versions have none.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        evidence: BTreeMap<String, f64>,
     },
     /// The run ended but its numbers cannot be used (no number, NaN, several numbers, a splat in the log).
     Invalid {
@@ -215,6 +225,6 @@ pub enum RunResult {
 impl RunResult {
     /// Measured, with nothing seen beside the numbers.
     pub fn measured(metrics: BTreeMap<String, f64>) -> Self {
-        Self::Measured { metrics, settings: BTreeMap::new() }
+        Self::Measured { metrics, settings: BTreeMap::new(), evidence: BTreeMap::new() }
     }
 }

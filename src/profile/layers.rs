@@ -51,7 +51,7 @@ pub struct Setting {
 }
 
 /// Order in which settings are shown, by the first part of the key.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 30] = [
     "name",
     "description",
     "why",
@@ -74,6 +74,8 @@ const ORDER: [&str; 28] = [
     "settle",
     "canary",
     "saturation",
+    "environment",
+    "evidence",
     "judging",
     "costs",
     "attempts",

@@ -1,5 +1,7 @@
-//! What is done around a run: `[variant.NAME]`, `[roles]`, `[[steps]]`, `[settle]`, `[canary]`, `[saturation]`.
+//! What is done around a run: `[variant.NAME]`, `[roles]`, `[[steps]]`, `[settle]`, `[canary]`, `[saturation]`,
+//! `[environment]`, `[evidence]`.
 
+mod beside;
 mod variant;
 
 use super::document::Plain;
@@ -10,7 +12,8 @@ use super::value::{
 };
 use crate::model::Relative;
 use crate::session::{
-    Canary, LDG, MachineSpec, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step, Variant,
+    Beside, Canary, LDG, MachineSpec, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step,
+    Variant,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +45,10 @@ pub(super) fn setup(l: &mut Layers, machine: &MachineSpec) -> (String, Setup) {
         canary: canary(l),
         saturation: saturation(l),
         steady: steady(l),
+        environment: None,
+        evidence: Beside::default(),
     };
+    beside::read(l, machine, &mut setup);
     if setup.run_on == SUT {
         setup.run_on.clear();
     }

@@ -2,6 +2,8 @@
 //!
 //! Keys are only added within a schema. Relative effects are fractions, positive = worse. Absent facts are `null`.
 
+use super::environment::EnvironmentFacts;
+use super::moved::MovedFacts;
 use super::search::{GuardFacts, SearchFacts, facts as search_facts, guards, more_time};
 use super::seen::{SeenFacts, seen};
 use crate::model::Sense;
@@ -59,6 +61,12 @@ pub struct Report {
     pub guards: Vec<GuardFacts>,
     /// Verdicts that did not stand, with reasons.
     pub retracted: Vec<(CommitId, String)>,
+    /// What the machines were like; left out where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<EnvironmentFacts>,
+    /// What was counted beside the runs, not judged; left out where it is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<MovedFacts>,
     /// What it cost.
     pub spent: SpentFacts,
 }
@@ -222,6 +230,8 @@ impl Report {
             search: search_facts(dag, state, &mut planner),
             guards: guards(state, &planner),
             retracted: state.retracted.clone(),
+            environment: super::environment::facts(state),
+            moved: super::moved::facts(state),
             spent: SpentFacts {
                 builds: state.spent.builds,
                 boots: state.spent.boots,

@@ -4,19 +4,23 @@
 //! JSON, text, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
 //! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
 
+mod environment;
 mod facts;
 mod log;
+mod moved;
 mod progress;
 mod saturation;
 mod search;
 mod seen;
 mod text;
 
+pub use environment::{EnvironmentFacts, FieldFacts};
 pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, Report,
     SpentFacts, StretchFacts,
 };
 pub use log::{git_log, people_log};
+pub use moved::{MovedFacts, MovedRow};
 pub use progress::{Lines, ProgressLine, say};
 pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
 pub use seen::SeenFacts;

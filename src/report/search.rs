@@ -53,7 +53,7 @@ pub struct NextFacts {
 /// A guard that acted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GuardFacts {
-    /// "drift", "modes", "order", "outliers", "voided", "narrowed", "warm_up".
+    /// "drift", "modes", "order", "outliers", "voided", "narrowed", "warm_up", "environment".
     pub guard: &'static str,
     /// What it saw and did.
     pub words: String,
@@ -156,6 +156,12 @@ pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
     }
     for words in super::saturation::not_saturated(state) {
         tell("saturation", words);
+    }
+    if let Some((boot, reason)) = state.moved.last() {
+        let boots: std::collections::BTreeSet<_> = state.moved.iter().map(|(boot, _)| boot).collect();
+        let count =
+            if boots.len() == 1 { "1 boot was".to_owned() } else { format!("{} boots were", boots.len()) };
+        tell("environment", format!("{count} cut short; the last, {boot}: {reason}"));
     }
     for (boots, reason) in &state.voided {
         tell("voided", format!("{} boots do not count: {reason}", boots.len()));

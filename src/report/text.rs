@@ -32,6 +32,8 @@ pub fn text(report: &Report) -> String {
         search(&mut out, report);
     }
     candidates(&mut out, report);
+    environment(&mut out, report);
+    moved(&mut out, report);
     line(&mut out, "spent", &expense(&report.spent));
     line(&mut out, "next", &report.conclusion.next_step);
     out
@@ -279,6 +281,23 @@ fn row(out: &mut String, report: &Report, candidate: &CandidateFacts) {
     let head = format!("{:<12}  {verdict:<10}  {boots:>5} {runs:>5}  ", candidate.commit.short());
     wrapped(out, &head, &words);
     wrapped(out, "              ", &candidate.subject);
+}
+
+/// What the machines were like.
+fn environment(out: &mut String, report: &Report) {
+    for (key, words) in report.environment.iter().flat_map(super::environment::lines) {
+        line(out, key, &words);
+    }
+}
+
+/// What was counted beside the runs.
+fn moved(out: &mut String, report: &Report) {
+    let Some(facts) = &report.moved else { return };
+    let (head, table) = super::moved::lines(facts);
+    line(out, "counted", &head);
+    for row in table {
+        let _ = writeln!(out, "{row}");
+    }
 }
 
 /// Where a session stands, in a few lines.

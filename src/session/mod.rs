@@ -7,6 +7,7 @@
 
 mod action;
 mod conclude;
+pub mod environment;
 mod event;
 mod judge;
 mod known;
@@ -20,6 +21,7 @@ mod state;
 
 pub use action::{Action, next_action};
 pub use conclude::{NOT_MEASURED, duration, outcome};
+pub use environment::Watch;
 pub use event::{EndpointOutcome, Event, Halt, Narrowing};
 pub use judge::{Recomputed, against_good, recompute};
 pub use known::knowledge;
@@ -29,7 +31,9 @@ pub use plan::{
     Purpose, Qemu, Reading, Recipe, Revert,
 };
 pub use planner::{Next, Planner, choice};
-pub use setup::{Canary, LDG, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step, Variant};
+pub use setup::{
+    Beside, Canary, LDG, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step, Variant,
+};
 pub use state::{
     Boot, BootStatus, Build, CommitState, Confirmation, EndpointVerdict, Fact, OpenStep, Run, Spent, State,
     StateError, Took,

@@ -2,6 +2,7 @@
 //!
 //! Plain data of the plan. Plans of older versions have none of it; each part that is not asked for is not written.
 
+use super::environment::Watch;
 use crate::model::Relative;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -174,6 +175,30 @@ pub struct Steady {
     pub most: u32,
 }
 
+/// What is gathered beside each run's number, for people; never judged.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Beside {
+    /// What `/proc/schedstat` of the SUT counted during the run.
+    pub schedstat: bool,
+    /// Events that `perf stat` counts on the whole SUT during the run ("context-switches"); empty: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub perf_stat: Vec<String>,
+    /// Whether `perf record` samples the whole SUT; its report is kept beside the run's log.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub perf_record: bool,
+    /// Whether `perf sched stats` is recorded, where the SUT's perf has it; its report is kept likewise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub perf_sched_stats: bool,
+}
+
+impl Beside {
+    /// Whether nothing is gathered.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -209,6 +234,12 @@ pub struct Setup {
     /// Which runs count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
+    /// In each boot and after each run: whether the machines are what they were. Absent: nobody looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Watch>,
+    /// Around each run.
+    #[serde(skip_serializing_if = "Beside::is_nothing")]
+    pub evidence: Beside,
 }
 
 impl Setup {
@@ -219,8 +250,20 @@ impl Setup {
 
     /// Whether a machine has more to do than to run the workload.
     pub fn is_staged(&self) -> bool {
-        let Self { variant, also: _, roles, env, run_on, steps, settle, canary, saturation, steady: _ } =
-            self;
+        let Self {
+            variant,
+            also: _,
+            roles,
+            env,
+            run_on,
+            steps,
+            settle,
+            canary,
+            saturation,
+            steady: _,
+            environment,
+            evidence,
+        } = self;
         !(variant.is_default()
             && roles.is_empty()
             && env.is_empty()
@@ -228,7 +271,9 @@ impl Setup {
             && steps.is_empty()
             && settle.is_none()
             && canary.is_none()
-            && saturation.is_none())
+            && saturation.is_none()
+            && environment.is_none()
+            && evidence.is_nothing())
     }
 
     /// Runs at the start of a boot that do not count, of `values` in the order in which they were measured; `least` do not

@@ -72,6 +72,8 @@ pub struct Run {
     pub metrics: BTreeMap<String, f64>,
     /// What it ran under, as read back.
     pub settings: BTreeMap<String, String>,
+    /// What the kernel counted meanwhile; never judged.
+    pub evidence: BTreeMap<String, f64>,
 }
 
 /// One boot.
@@ -226,6 +228,8 @@ pub struct State {
     /// boot succeeds clears none: a workload that is killed each time would be booted for ever. Nor does what another
     /// machine does: a broken one would be retried for ever.
     pub infra: BTreeMap<Option<SutId>, Vec<InfraFailure>>,
+    /// Boots that were cut short because a machine was not what it was, with reasons.
+    pub moved: Vec<(BootNo, String)>,
     /// Why it stands still.
     pub halted: Option<Halt>,
     /// The end.
@@ -257,6 +261,7 @@ impl State {
             took: Took::default(),
             retracted: Vec::new(),
             infra: BTreeMap::new(),
+            moved: Vec::new(),
             halted: None,
             conclusion: None,
             spent: Spent::default(),

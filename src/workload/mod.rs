@@ -21,6 +21,7 @@ mod perf_bench;
 mod pgbench;
 mod reader;
 mod schbench;
+pub mod schedstat;
 mod stress_ng;
 mod sysbench;
 #[cfg(test)]

@@ -269,7 +269,7 @@ async fn under(lab: &mut Lab, variant: Variant) -> Result<(Vec<f64>, BTreeMap<St
     let (mut times, mut seen) = (Vec::new(), BTreeMap::new());
     for _ in 0..3 {
         match machine.run(&lab.run_job(RUN)).await {
-            RunResult::Measured { metrics, settings } => {
+            RunResult::Measured { metrics, settings, .. } => {
                 times.push(metrics["time"]);
                 seen = settings;
             }

@@ -285,6 +285,14 @@ impl Ground for CommandMachine {
         }
     }
 
+    fn boots_kernels(&self) -> bool {
+        self.commands.boot.is_some()
+    }
+
+    fn watches_the_kernel(&self) -> bool {
+        false
+    }
+
     fn outlives_boots(&self) -> bool {
         true
     }

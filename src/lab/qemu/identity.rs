@@ -5,14 +5,11 @@
 //! here.
 
 use super::Failure;
+use crate::lab::build_id::build_id;
 use crate::model::{Artifact, InfraKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use object::Endianness;
-use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
-use object::read::elf::NoteIterator;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 /// The guest's account, from the answer that it gives unasked (see `identity` in init.sh).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,20 +93,6 @@ fn count(list: &str) -> Option<u32> {
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
         sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
     })
-}
-
-/// The GNU build id among ELF notes, as /sys/kernel/notes holds them; lower-case hex.
-pub(super) fn build_id(notes: &[u8]) -> Option<String> {
-    let mut iterator = NoteIterator::<FileHeader64<Endianness>>::new(Endianness::default(), 4, notes).ok()?;
-    while let Ok(Some(note)) = iterator.next() {
-        if note.name() == ELF_NOTE_GNU && note.n_type(Endianness::default()) == NT_GNU_BUILD_ID {
-            return Some(note.desc().iter().fold(String::new(), |mut hex, byte| {
-                write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
-                hex
-            }));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

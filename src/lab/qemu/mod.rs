@@ -37,7 +37,7 @@ use crate::model::{
 use crate::session::{Qemu, SUT};
 use crate::workload::{Options, Output, Parser, Reader};
 use async_trait::async_trait;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -206,7 +206,7 @@ impl QemuMachine {
                 boot_id: identity.boot_id,
                 release: identity.release,
                 cmdline: identity.cmdline,
-                settings: BTreeMap::new(),
+                ..BootRecord::default()
             }),
         }
     }
@@ -458,6 +458,14 @@ impl Ground for QemuMachine {
     }
 
     /// A guest is thrown away.
+    fn boots_kernels(&self) -> bool {
+        true
+    }
+
+    fn watches_the_kernel(&self) -> bool {
+        true
+    }
+
     fn outlives_boots(&self) -> bool {
         false
     }

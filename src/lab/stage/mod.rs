@@ -6,14 +6,24 @@
 //! for a service is tried until its own deadline, never longer. Tested in tests.rs over real shells.
 
 mod checks;
+mod fingerprint;
+mod look;
+mod perf;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod watch;
+#[cfg(test)]
+mod watch_tests;
+
+pub use self::look::{ELAPSED, SCHEDSTAT};
+pub use self::perf::PERF;
 
 use self::checks::{CPU_TIMES, CPUS, cpus, idle_part};
 use self::trouble::{Trouble, blamed, done, ours, words};
 use super::{BootJob, Machine, RunJob};
 use crate::model::{Artifact, BootNo, BootResult, InfraFailure, InfraKind, RunResult, StepId, Untestable};
+use crate::session::environment::Fields;
 use crate::session::{LDG, Phase, SUT, Setup, Step};
 use crate::workload::Output;
 use crate::workload::tunables::{Settings, Tunables, declared_invalid};
@@ -108,6 +118,12 @@ pub trait Ground: Machine {
     /// Reads what a run printed.
     fn read(&self, output: &Output) -> RunResult;
 
+    /// Whether a boot starts a kernel of the candidate's.
+    fn boots_kernels(&self) -> bool;
+
+    /// Whether it reads the kernel's console itself: a call in which the kernel complained does not end well.
+    fn watches_the_kernel(&self) -> bool;
+
     /// Whether the machine is the same one after the boot, so that what was set in it must be put back.
     fn outlives_boots(&self) -> bool;
 }
@@ -133,6 +149,10 @@ struct Live {
     before: Option<Settings>,
     /// What belongs to every run of it.
     settings: Settings,
+    /// What the machines are like.
+    environment: Fields,
+    /// What the SUT is like, as far as that can change while the boot lasts.
+    quick: Fields,
 }
 
 impl<G: Ground> Stage<G> {
@@ -150,7 +170,8 @@ impl<G: Ground> Stage<G> {
             self.look_at_canary(live).await?;
         }
         self.steps(live, &[Phase::Once, Phase::Boot]).await?;
-        Ok(())
+        // Last: as the runs will find it.
+        self.fingerprint(live).await
     }
 
     /// SB_SUT_CPUS and SB_LDG_CPUS: a load is sized by the machine that is there.
@@ -286,20 +307,29 @@ impl<G: Ground> Stage<G> {
         self.set_tunables(live).await?;
         let watched = self.setup.saturation.is_some_and(|saturation| saturation.idle.is_some());
         let before = if watched { Some(self.own(live, SUT, "CPU times", CPU_TIMES).await?) } else { None };
-        let mut output = self.workload(live, deadline).await?;
+        let seen = self.look_before(live).await?;
+        let mut output = match self.workload(live, deadline).await {
+            Ok(output) => output,
+            Err(failed) => {
+                let said = self.said_by_kernel(live, seen).await;
+                return Err(said.filter(|_| matches!(failed, Trouble::Failed(_))).unwrap_or(failed));
+            }
+        };
+        let gathered = self.look_after(live, seen).await?;
         let idle = match before {
             Some(before) => idle_part(&before, &self.own(live, SUT, "CPU times", CPU_TIMES).await?),
             None => None,
         };
+        settings.extend(gathered.settings);
         settings.extend(self.tunables_after(live).await?);
         settings.extend(self.tunables.of_the_run());
         for collected in self.steps(live, &[Phase::Collect]).await? {
             output.stdout.extend(collected.stdout);
         }
         Ok(match self.ground.read(&output) {
-            RunResult::Measured { mut metrics, settings: _ } => {
+            RunResult::Measured { mut metrics, .. } => {
                 metrics.extend(idle.map(|part| (IDLE.to_owned(), part * 100.0)));
-                RunResult::Measured { metrics, settings }
+                RunResult::Measured { metrics, settings, evidence: gathered.evidence }
             }
             other @ (RunResult::Invalid { .. }
             | RunResult::Failed { .. }
@@ -415,10 +445,18 @@ impl<G: Ground> Machine for Stage<G> {
             log: job.log.clone(),
         };
         let env = self.setup.env.clone().into_iter().collect();
-        let mut live = Live { place, env, before: None, settings: Settings::new() };
+        let mut live = Live {
+            place,
+            env,
+            before: None,
+            settings: Settings::new(),
+            environment: Fields::new(),
+            quick: Fields::new(),
+        };
         match self.prepare(&mut live).await {
             Ok(()) => {
                 record.settings.extend(live.settings.clone());
+                record.environment = std::mem::take(&mut live.environment);
                 // It is the boot's; each run repeats what may differ between them.
                 live.settings.remove(CANARY);
                 self.live = Some(live);

@@ -20,9 +20,9 @@ impl Tree for PlainTree {
     }
 }
 
-struct Lab {
+pub(super) struct Lab {
     dir: tempfile::TempDir,
-    machine: Stage<CommandMachine>,
+    pub(super) machine: Stage<CommandMachine>,
     steps: u64,
     deadline: Duration,
 }
@@ -45,11 +45,20 @@ fn setup(steps: Vec<Step>) -> Setup {
 }
 
 impl Lab {
-    fn new(setup: Setup, run: &str) -> Self {
+    pub(super) fn new(setup: Setup, run: &str) -> Self {
         Self::knowing(setup, run, Vec::new())
     }
 
+    /// One whose boots are kernels of the candidates.
+    pub(super) fn booting(setup: Setup, run: &str) -> Self {
+        Self::with(setup, run, Some("true".to_owned()), Vec::new())
+    }
+
     fn knowing(setup: Setup, run: &str, canaries: Vec<f64>) -> Self {
+        Self::with(setup, run, None, canaries)
+    }
+
+    fn with(setup: Setup, run: &str, boot: Option<String>, canaries: Vec<f64>) -> Self {
         let dir = tempfile::tempdir().expect("temporary directory");
         let tree = dir.path().join("tree");
         std::fs::create_dir(&tree).expect("makes");
@@ -63,7 +72,8 @@ impl Lab {
             variant: "default".to_owned(),
         };
         let site = Site::shared(spec, Box::new(PlainTree(tree)));
-        let commands = Commands { run: run.to_owned(), roles: setup.roles.clone(), ..Commands::default() };
+        let commands =
+            Commands { boot, run: run.to_owned(), roles: setup.roles.clone(), ..Commands::default() };
         let machine = CommandMachine::new(site, commands, "time".to_owned(), HashSet::new());
         let done = dir.path().join("once-0");
         let machine = Stage::new(machine, setup, done, canaries);
@@ -83,7 +93,7 @@ impl Lab {
         Artifact::of(CommitId::parse(&"1".repeat(40)).expect("40 digits"))
     }
 
-    async fn boot(&mut self) -> BootResult {
+    pub(super) async fn boot(&mut self) -> BootResult {
         self.steps += 1;
         let dir = self.path(&format!("boot-{}", self.steps));
         std::fs::create_dir(&dir).expect("makes");
@@ -93,7 +103,7 @@ impl Lab {
             .await
     }
 
-    async fn run(&mut self) -> RunResult {
+    pub(super) async fn run(&mut self) -> RunResult {
         let boot = self.machine.live.as_ref().map_or(BootNo(0), |live| live.place.boot);
         self.steps += 1;
         let job = RunJob {
@@ -116,7 +126,7 @@ impl Lab {
     }
 }
 
-fn reason_of_boot(result: BootResult) -> (&'static str, String) {
+pub(super) fn reason_of_boot(result: BootResult) -> (&'static str, String) {
     match result {
         BootResult::Booted(record) => ("booted", format!("{record:?}")),
         BootResult::Untestable(untestable) => ("commit", untestable.reason),
@@ -124,7 +134,7 @@ fn reason_of_boot(result: BootResult) -> (&'static str, String) {
     }
 }
 
-fn reason_of_run(result: RunResult) -> (&'static str, String) {
+pub(super) fn reason_of_run(result: RunResult) -> (&'static str, String) {
     match result {
         RunResult::Measured { metrics, .. } => ("measured", format!("{metrics:?}")),
         RunResult::Invalid { reason } => ("invalid", reason),
@@ -165,7 +175,7 @@ async fn the_load_is_sized_by_the_sut_and_what_is_collected_is_read_with_the_run
     lab.machine = Stage { ground: ground.read_by(reader), setup, tunables, done, canaries, live };
     let BootResult::Booted(record) = lab.boot().await else { panic!("not booted") };
     let cpus: f64 = record.settings["sut.cpus"].parse().expect("a number");
-    let RunResult::Measured { metrics, settings } = lab.run().await else { panic!("not measured") };
+    let RunResult::Measured { metrics, settings, .. } = lab.run().await else { panic!("not measured") };
     assert_eq!((metrics["time"], metrics["users"]), (2.5, 8.0 * cpus));
     assert_eq!(settings["ldg.cpus"], record.settings["sut.cpus"], "both are this host");
     let log = std::fs::read_to_string(lab.path("run-2.log.err")).expect("a log");
@@ -251,7 +261,7 @@ async fn a_tunable_is_recorded_with_the_sample_and_put_back_at_the_end() {
     let path = knob.display().to_string();
     let mut lab = Lab::booted(with_file(&path, "3"), &format!("cat {path}")).await;
     for _ in 0..2 {
-        let RunResult::Measured { metrics, settings } = lab.run().await else { panic!("not measured") };
+        let RunResult::Measured { metrics, settings, .. } = lab.run().await else { panic!("not measured") };
         assert_eq!((metrics["time"], settings[&path].as_str()), (3.0, "3"));
     }
     lab.machine.off().await;
@@ -277,7 +287,7 @@ async fn the_run_has_the_policy_of_its_variant() {
     let variant = Variant { policy: Some("batch".to_owned()), nice: Some(3), ..Variant::default() };
     let run = "awk '{ print $41 * 100 + $19 }' </proc/self/stat";
     let mut lab = Lab::booted(Setup { variant, ..Setup::default() }, run).await;
-    let RunResult::Measured { metrics, settings } = lab.run().await else { panic!("not measured") };
+    let RunResult::Measured { metrics, settings, .. } = lab.run().await else { panic!("not measured") };
     assert_eq!((metrics["time"], settings["run"].as_str()), (303.0, "policy batch nice 3"));
 }
 

@@ -142,6 +142,7 @@ impl State {
             }
             BootResult::Infra(failure) => {
                 entry.status = BootStatus::Broken;
+                self.has_moved(boot, failure);
                 self.broke(machine, failure);
             }
         }
@@ -188,8 +189,13 @@ impl State {
         let entry = self.boot_mut(boot)?;
         let (commit, machine) = (entry.commit.clone(), Some(entry.sut));
         match result {
-            RunResult::Measured { metrics, settings } => {
-                entry.runs.push(Run { repetition, metrics: metrics.clone(), settings: settings.clone() });
+            RunResult::Measured { metrics, settings, evidence } => {
+                entry.runs.push(Run {
+                    repetition,
+                    metrics: metrics.clone(),
+                    settings: settings.clone(),
+                    evidence: evidence.clone(),
+                });
                 entry.failed_attempts = 0;
                 self.spent.runs += 1;
                 self.infra.remove(&machine);
@@ -209,6 +215,7 @@ impl State {
                 if failure.kind != InfraKind::TryAgain {
                     entry.status = BootStatus::Broken;
                 }
+                self.has_moved(boot, failure);
                 self.broke(machine, failure);
             }
         }
@@ -233,6 +240,12 @@ impl State {
         }
         self.infra.remove(&machine);
         Ok(())
+    }
+
+    fn has_moved(&mut self, boot: BootNo, failure: &InfraFailure) {
+        if failure.kind == InfraKind::Environment {
+            self.moved.push((boot, failure.reason.clone()));
+        }
     }
 
     fn broke(&mut self, source: Option<SutId>, failure: &InfraFailure) {

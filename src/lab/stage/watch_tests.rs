@@ -1,0 +1,184 @@
+//! What a machine is like, and what its kernel says, over a host that a directory stands for: a `dmesg` on its PATH, files.
+
+use super::tests::{Lab, reason_of_boot, reason_of_run};
+use super::*;
+use crate::session::{Beside, NamedVariant, Variant, Watch};
+use std::os::unix::fs::PermissionsExt;
+
+/// A SUT whose kernel's log is a file, and which watches another one.
+struct Host {
+    dir: tempfile::TempDir,
+}
+
+impl Host {
+    fn new() -> Self {
+        let host = Self { dir: tempfile::tempdir().expect("temporary directory") };
+        host.program("dmesg", &format!("cat {}", host.path("log").display()));
+        host.program("bench", "echo 5");
+        host.write("log", "[    1.0] WARNING: CPU: 0 PID: 1 at old.c:1\n[    2.0] eth0: link up\n");
+        host.write("knob", "performance\n");
+        host
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("writes");
+    }
+
+    fn program(&self, name: &str, body: &str) {
+        self.write(name, &format!("#!/bin/sh\n{body}\n"));
+        std::fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).expect("is ours");
+    }
+
+    /// A profile that watches it; its shell has the host's programs first.
+    fn setup(&self) -> Setup {
+        let knob = self.path("knob").display().to_string();
+        let path = format!("{}:{}", self.dir.path().display(), std::env::var("PATH").expect("a path"));
+        Setup {
+            roles: [(SUT.to_owned(), "sh".to_owned())].into(),
+            env: [("PATH".to_owned(), path)].into(),
+            environment: Some(Watch {
+                ignore: vec!["load.env".to_owned()],
+                also: vec![knob, "bench".to_owned()],
+            }),
+            ..Setup::default()
+        }
+    }
+
+    /// A command that adds a line to the kernel's log.
+    fn says(&self, line: &str) -> String {
+        format!("echo '[    9.0] {line}' >>{}; bench", self.path("log").display())
+    }
+}
+
+async fn booted(lab: &mut Lab) -> crate::model::BootRecord {
+    match lab.boot().await {
+        BootResult::Booted(record) => record,
+        other @ (BootResult::Untestable(_) | BootResult::Infra(_)) => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_boot_records_what_each_role_is_like() {
+    let host = Host::new();
+    let mut setup = host.setup();
+    setup.roles.insert(LDG.to_owned(), "sh".to_owned());
+    let record = booted(&mut Lab::new(setup, "bench")).await;
+    let fields = &record.environment;
+    assert_eq!(fields[&format!("file.{}", host.path("knob").display())], "performance");
+    assert!(fields["program.bench"].len() >= 16, "{fields:?}");
+    assert_eq!(fields["ldg:kernel.release"], fields["kernel.release"]);
+    assert!(fields.contains_key("load.env") && fields.contains_key("tty"), "{fields:?}");
+    assert!(!fields.contains_key("kernel.log"), "it can be read");
+}
+
+#[tokio::test]
+async fn case_102_a_run_in_which_the_kernel_complained_does_not_count_and_the_line_is_quoted() {
+    let host = Host::new();
+    let mut lab = Lab::booting(host.setup(), "bench");
+    booted(&mut lab).await;
+    assert_eq!(reason_of_run(lab.run().await).0, "measured", "what it said before the run is old");
+    for (line, what, told) in [
+        ("Oops: 0002 [#1] SMP", "commit", "Oops: 0002 [#1] SMP (under load)"),
+        (
+            "rcu: INFO: rcu_sched self-detected stall on CPU",
+            "commit",
+            "rcu: INFO: rcu_sched self-detected stall on CPU (under load)",
+        ),
+        (
+            "WARNING: CPU: 1 PID: 7 at kernel/sched/fair.c:5",
+            "invalid",
+            "kernel splat during the run: WARNING: CPU: 1 PID: 7 at kernel/sched/fair.c:5",
+        ),
+        (
+            "Out of memory: Killed process 77 (bench)",
+            "invalid",
+            "kernel splat during the run: Out of memory: Killed process 77 (bench)",
+        ),
+    ] {
+        lab.machine.ground.replace_run(&host.says(line));
+        assert_eq!(reason_of_run(lab.run().await), (what, told.to_owned()));
+    }
+    lab.machine.ground.replace_run(&format!("{}; exit 1", host.says("BUG: scheduling while atomic: bench")));
+    let (what, reason) = reason_of_run(lab.run().await);
+    assert_eq!((what, reason.as_str()), ("commit", "BUG: scheduling while atomic: bench (under load)"));
+    lab.machine.ground.replace_run("bench; exit 1");
+    assert_eq!(reason_of_run(lab.run().await).0, "failed", "a workload that fails by itself");
+    lab.machine.ground.replace_run("bench");
+    assert_eq!(reason_of_run(lab.run().await).0, "measured");
+}
+
+#[tokio::test]
+async fn the_kernel_of_a_machine_that_boots_none_is_nobodys() {
+    let host = Host::new();
+    let mut lab = Lab::new(host.setup(), "bench");
+    booted(&mut lab).await;
+    lab.machine.ground.replace_run(&host.says("Oops: 0002 [#1] SMP"));
+    let (what, reason) = reason_of_run(lab.run().await);
+    assert_eq!(what, "ours");
+    assert!(reason.contains("complained during the run: Oops: 0002 [#1] SMP; see to it"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_machine_that_changes_under_a_run_voids_it_and_one_that_a_variant_changes_does_not() {
+    let Ok(before) = std::fs::read_to_string("/proc/sys/vm/swappiness") else { return };
+    let other = if before.trim() == "61" { "62" } else { "61" };
+    let set = format!("echo {other} >/proc/sys/vm/swappiness; echo 5");
+    let back = || std::fs::write("/proc/sys/vm/swappiness", &before);
+    if back().is_err() {
+        eprintln!("skipped: sysctls cannot be written here");
+        return;
+    }
+    let host = Host::new();
+    let mut lab = Lab::new(host.setup(), &set);
+    booted(&mut lab).await;
+    let result = lab.run().await;
+    back().expect("it was written before");
+    let RunResult::Infra(failure) = result else { panic!("{result:?}") };
+    assert_eq!(failure.kind, InfraKind::Environment);
+    let told = format!(
+        "environment: sysctl.vm.swappiness is {other}, was {} before the run: put it back",
+        before.trim()
+    );
+    assert!(failure.reason.starts_with(&told), "{}", failure.reason);
+
+    let sysctl = [("vm.swappiness".to_owned(), other.to_owned())].into();
+    let sets = Variant { sysctl, ..Variant::default() };
+    let also = vec![NamedVariant { name: "other".to_owned(), sets }];
+    let mut lab = Lab::new(Setup { also, ..host.setup() }, &set);
+    booted(&mut lab).await;
+    let result = reason_of_run(lab.run().await);
+    back().expect("it was written before");
+    assert_eq!(result.0, "measured", "{}", result.1);
+}
+
+#[tokio::test]
+async fn what_was_counted_stands_beside_the_number_or_why_nothing_was() {
+    let host = Host::new();
+    let evidence = Beside { schedstat: true, perf_record: true, ..Beside::default() };
+    host.program("perf", "echo no permission >&2; exit 1");
+    let mut lab = Lab::new(Setup { evidence, ..host.setup() }, "bench");
+    booted(&mut lab).await;
+    let RunResult::Measured { settings, evidence, .. } = lab.run().await else { panic!("not measured") };
+    if Path::new("/proc/schedstat").exists() {
+        assert!(evidence["schedstat.pcount"] > 0.0, "{evidence:?}");
+    } else {
+        assert_eq!(settings["schedstat"], "not in this kernel (CONFIG_SCHEDSTATS is off)");
+        assert!(evidence.is_empty(), "{evidence:?}");
+    }
+    assert_eq!(settings["perf"], "record failed: no permission");
+}
+
+#[tokio::test]
+async fn a_guest_without_a_log_to_read_is_measured_all_the_same() {
+    let host = Host::new();
+    host.program("dmesg", "echo 'dmesg: read kernel buffer failed: Operation not permitted' >&2; exit 1");
+    let mut lab = Lab::new(host.setup(), "bench");
+    assert_eq!(booted(&mut lab).await.environment["kernel.log"], "unreadable");
+    assert_eq!(reason_of_run(lab.run().await).0, "measured");
+    let (whose, words) = reason_of_boot(lab.boot().await);
+    assert_eq!(whose, "booted", "{words}");
+}
