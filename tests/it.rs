@@ -21,6 +21,8 @@ mod cli;
 mod determinism;
 #[path = "it/driver.rs"]
 mod driver;
+#[path = "it/environment.rs"]
+mod environment;
 #[path = "it/guards.rs"]
 mod guards;
 #[path = "it/halving.rs"]

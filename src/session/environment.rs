@@ -326,6 +326,8 @@ mod tests {
             ("program.hackbench", "0123456789abcdef", "fedcba9876543210"),
             ("library.libc.so.6", "0123456789abcdef", "fedcba9876543210"),
             ("cmdline", "quiet nosmt", "quiet"),
+            // Case 31: kernels that tick at different rates are not comparable, whoever chose it.
+            ("hz", "1000", "250"),
         ] {
             let told = vec![format!("{field} is {is}, was {was}")];
             assert_eq!(found(&[(field, is)], &[(field, was)], Between::Kernels), told);

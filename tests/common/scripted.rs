@@ -101,6 +101,9 @@ pub fn measured(value: f64) -> RunResult {
     RunResult::measured(BTreeMap::from([(METRIC.to_owned(), value)]))
 }
 
+/// Fields of a machine by boot and commit.
+pub type Environment = fn(u64, &CommitId) -> BTreeMap<String, String>;
+
 /// What a scripted lab does and has done. A commit from `slow_from` on takes 10 % longer; the noise follows from boot and
 /// run.
 #[derive(Debug, Default)]
@@ -111,6 +114,8 @@ pub struct Script {
     pub runs_to_fail: Cell<u32>,
     /// The next run never ends by itself.
     pub run_hangs: Cell<bool>,
+    /// What the machine is like in the boot of this number of this commit; absent: nobody looks.
+    pub environment: Cell<Option<Environment>>,
     /// Every run that began: its step and when.
     pub runs: RefCell<Vec<(StepId, Instant)>>,
     /// Runs under way.
@@ -157,7 +162,9 @@ impl Builder for Scripted {
 impl Machine for Scripted {
     async fn boot(&mut self, job: &BootJob) -> BootResult {
         let boot_id = format!("id-of-step-{}", job.step);
-        BootResult::Booted(BootRecord { boot_id, ..BootRecord::default() })
+        let environment = self.0.environment.get().map(|of| of(job.boot.0, &job.artifact.commit));
+        let environment = environment.unwrap_or_default();
+        BootResult::Booted(BootRecord { boot_id, environment, ..BootRecord::default() })
     }
 
     async fn run(&mut self, job: &RunJob) -> RunResult {

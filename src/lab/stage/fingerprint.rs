@@ -19,7 +19,7 @@ const WORDS: usize = 60;
 const VALUE: usize = 1000;
 
 /// What does not change while a boot lasts is looked at once in it.
-const SLOW: [&str; 6] = ["program.", "library.", "file.", "kernel.", "load.", "memory_kib"];
+const SLOW: [&str; 7] = ["program.", "library.", "file.", "kernel.", "load.", "memory_kib", "hz"];
 
 const PROC_SYS: &str = "/proc/sys/";
 
@@ -107,12 +107,14 @@ config() {
 }
 v=$(config 2>/dev/null | grep '^CONFIG_')
 [ -z "$v" ] || put kernel.config "$(printf '%s\n' "$v" | sum)"
+case $v in *CONFIG_HZ=*) h=${v#*CONFIG_HZ=}; put hz "${h%%[!0-9]*}" ;; esac
 dmesg >/dev/null 2>&1 || put kernel.log unreadable
 while read -r name v unit; do case $name in MemTotal:) put memory_kib "$v"; break ;; esac; done </proc/meminfo
 "#;
 
 const PROGRAMS: &str = r#"
 package() {
+    case $1 in /usr/* | /bin/* | /sbin/* | /opt/*) ;; *) return ;; esac
     real=$(readlink -f "$1" 2>/dev/null) || real=$1
     if command -v dpkg-query >/dev/null; then
         for at in "$1" "$real"; do
@@ -135,7 +137,7 @@ seen=' '
 program() {
     path=$(command -v "$1" 2>/dev/null) || return 0
     case $path in /*) ;; *) return 0 ;; esac
-    [ -f "$path" ] && [ -r "$path" ] || return 0
+    [ -f "$path" ] && [ -x "$path" ] && [ -r "$path" ] || return 0
     put "program.$1" "$(sum <"$path")$(package "$path")"
     for word in $(libraries "$path"); do
         case $word in /*) ;; *) continue ;; esac

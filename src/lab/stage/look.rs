@@ -14,6 +14,9 @@ const MARK: &str = "@@";
 /// Lines of the kernel's log that are looked at after a run; if none of them was there before it, all are new.
 const LOG_LINES: usize = 2000;
 
+/// Lines of it by which its end is known again. One is not enough: without time stamps a kernel says the same twice.
+const LOG_END: usize = 50;
+
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
@@ -35,7 +38,7 @@ impl Look {
     pub fn before(self) -> String {
         let mut script = String::new();
         if self.log {
-            script.push_str("echo @@log; dmesg 2>/dev/null | tail -n 1\n");
+            script.push_str(&format!("echo @@log; dmesg 2>/dev/null | tail -n {LOG_END}\n"));
         }
         if self.schedstat {
             script.push_str(
@@ -77,10 +80,9 @@ pub(super) fn part(answer: &str, name: &str) -> String {
 /// The worst that the kernel said between two looks; of equal ones the first, since what follows is its echo.
 pub(super) fn worst(before: &str, after: &str) -> Option<Splat> {
     let (last, log) = (part(before, "log"), part(after, "log"));
-    let last = last.trim_end();
-    let lines: Vec<&str> = log.lines().collect();
-    let known = lines.iter().rposition(|line| !last.is_empty() && line.trim_end() == last);
-    let new = &lines[known.map_or(0, |at| at + 1)..];
+    let (end, lines): (Vec<&str>, Vec<&str>) = (last.lines().collect(), log.lines().collect());
+    let known = (end.len()..=lines.len()).rev().find(|&at| !end.is_empty() && lines[..at].ends_with(&end));
+    let new = &lines[known.unwrap_or(0)..];
     let splats = new.iter().filter_map(|line| classify(line));
     splats.reduce(|worst, splat| if splat.hurt > worst.hurt { splat } else { worst })
 }
@@ -164,6 +166,13 @@ mod tests {
         assert_eq!(line(worst(&log("[    2.0] eth0: link up\n"), &log(new))), oops);
         assert_eq!(line(worst(&log(""), &log(new))), oops, "it was empty before");
         assert_eq!(line(worst(&log(""), &log(""))), None);
+        let (once, twice) = (log("a\nOops: 1\n"), log("a\nOops: 1\nOops: 1\n"));
+        assert_eq!(
+            line(worst(&once, &twice)).as_deref(),
+            Some("Oops: 1"),
+            "said again, without a time stamp"
+        );
+        assert_eq!(line(worst(&twice, &twice)), None);
     }
 
     #[test]

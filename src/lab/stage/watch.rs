@@ -59,8 +59,9 @@ impl<G: Ground> Stage<G> {
             let fields = self.settled(read(&String::from_utf8_lossy(&output.stdout)));
             live.environment.extend(fields.into_iter().map(|(field, value)| (of_role(&role, &field), value)));
         }
-        let load: Vec<String> = live.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        live.environment.insert("load.env".to_owned(), load.join(" "));
+        // What else the load is sized by stands in the plan, which never changes.
+        let sized = live.env.iter().filter(|(name, _)| name.starts_with("SB_"));
+        live.environment.extend(sized.map(|(name, value)| (format!("load.{name}"), value.clone())));
         // A script of its own, since it is compared after each run: what changed since the first look is no change.
         let again = self.own(live, SUT, "environment again", &quick()).await?;
         live.quick = self.settled(read(&String::from_utf8_lossy(&again.stdout)));

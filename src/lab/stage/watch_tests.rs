@@ -40,10 +40,7 @@ impl Host {
         Setup {
             roles: [(SUT.to_owned(), "sh".to_owned())].into(),
             env: [("PATH".to_owned(), path)].into(),
-            environment: Some(Watch {
-                ignore: vec!["load.env".to_owned()],
-                also: vec![knob, "bench".to_owned()],
-            }),
+            environment: Some(Watch { ignore: Vec::new(), also: vec![knob, "bench".to_owned()] }),
             ..Setup::default()
         }
     }
@@ -71,7 +68,7 @@ async fn a_boot_records_what_each_role_is_like() {
     assert_eq!(fields[&format!("file.{}", host.path("knob").display())], "performance");
     assert!(fields["program.bench"].len() >= 16, "{fields:?}");
     assert_eq!(fields["ldg:kernel.release"], fields["kernel.release"]);
-    assert!(fields.contains_key("load.env") && fields.contains_key("tty"), "{fields:?}");
+    assert!(fields.contains_key("load.SB_SUT_CPUS") && fields.contains_key("tty"), "{fields:?}");
     assert!(!fields.contains_key("kernel.log"), "it can be read");
 }
 
