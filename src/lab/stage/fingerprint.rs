@@ -49,7 +49,7 @@ const SYSCTLS: &[&str] = &[
 
 /// Files of one line, and the fields that they are. A `*` stands for one name of a directory.
 const FILES: &[(&str, &str)] = &[
-    ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    (CLOCK, "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("cpufreq_driver", "/sys/devices/system/cpu/cpu*/cpufreq/scaling_driver"),
     ("governor", "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"),
     ("frequency_limits", "/sys/devices/system/cpu/cpu*/cpufreq/scaling_min_freq"),
@@ -76,6 +76,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// Fields whose values are read as what they mean.
+const CLOCK: &str = "clocksource";
 const THP: &str = "thp";
 const PREEMPT: &str = "sched.preempt";
 const BOOST_OFF: &str = "boost_off";
@@ -248,6 +249,8 @@ fn field_of(path: &str) -> Option<String> {
 
 fn meant(name: String, value: &str) -> (String, String) {
     match name.as_str() {
+        // For its first second a kernel calls its TSC so; that it comes to trust it is no change.
+        CLOCK => (name, value.strip_suffix("-early").unwrap_or(value).to_owned()),
         THP | PREEMPT => (name, selected(value)),
         NOTES => ("kernel.build_id".to_owned(), from_notes(value)),
         BOOST_OFF => ("boost".to_owned(), if value == "0" { "1" } else { "0" }.to_owned()),
@@ -371,10 +374,12 @@ mod tests {
                     /sys/devices/system/cpu/cpu1/cpufreq/scaling_governor:performance\n\
                     /sys/devices/system/cpu/cpu2/cpufreq/scaling_governor:powersave\n\
                     /sys/devices/system/cpu/vulnerabilities/retbleed:Mitigation: untrained return thunk\n\
+                    /sys/devices/system/clocksource/clocksource0/current_clocksource:tsc-early\n\
                     /proc/sys/vm/swappiness:60\n/proc/sys/vm/other:60\nkernel.notes\t0400000003000000030000 00474e5500\n";
         let fields = read(text);
         assert_eq!(fields["thp"], "madvise");
         assert_eq!(fields["sched.preempt"], "voluntary");
+        assert_eq!(fields["clocksource"], "tsc");
         assert_eq!(fields["boost"], "0");
         assert_eq!(fields["governor"], "powersave,performance");
         assert_eq!(fields["mitigation.retbleed"], "Mitigation: untrained return thunk");
