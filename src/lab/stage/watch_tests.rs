@@ -119,36 +119,67 @@ async fn the_kernel_of_a_machine_that_boots_none_is_nobodys() {
     assert!(reason.contains("complained during the run: Oops: 0002 [#1] SMP; see to it"), "{reason}");
 }
 
+/// A view of this machine with a sysctl of its own: a mount namespace in which a file lies over it. The real one is the same for
+/// every test that runs at this time.
+struct View {
+    holder: std::process::Child,
+}
+
+impl View {
+    /// `None` where the user may make no such view.
+    fn with(sysctl: &Path, file: &Path) -> Option<Self> {
+        let script =
+            format!("mount --bind {} {} && echo there && exec sleep 600", file.display(), sysctl.display());
+        let mut holder = std::process::Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut said = String::new();
+        let mut out = std::io::BufReader::new(holder.stdout.take().expect("it is piped"));
+        std::io::BufRead::read_line(&mut out, &mut said).expect("reads");
+        let view = Self { holder };
+        (said == "there\n").then_some(view)
+    }
+
+    fn shell(&self) -> String {
+        format!("nsenter --mount --target {} sh", self.holder.id())
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
 #[tokio::test]
 async fn a_machine_that_changes_under_a_run_voids_it_and_one_that_a_variant_changes_does_not() {
-    let Ok(before) = std::fs::read_to_string("/proc/sys/vm/swappiness") else { return };
-    let other = if before.trim() == "61" { "62" } else { "61" };
-    let set = format!("echo {other} >/proc/sys/vm/swappiness; echo 5");
-    let back = || std::fs::write("/proc/sys/vm/swappiness", &before);
-    if back().is_err() {
-        eprintln!("skipped: sysctls cannot be written here");
-        return;
-    }
     let host = Host::new();
-    let mut lab = Lab::new(host.setup(), &set);
+    host.write("swappiness", "60\n");
+    let Some(view) = View::with(Path::new("/proc/sys/vm/swappiness"), &host.path("swappiness")) else {
+        eprintln!("skipped: no mount namespace can be made here");
+        return;
+    };
+    let mut setup = host.setup();
+    setup.roles.insert(SUT.to_owned(), view.shell());
+    let set = "echo 61 >/proc/sys/vm/swappiness; echo 5";
+    let mut lab = Lab::new(setup.clone(), set);
     booted(&mut lab).await;
     let result = lab.run().await;
-    back().expect("it was written before");
+    host.write("swappiness", "60\n");
     let RunResult::Infra(failure) = result else { panic!("{result:?}") };
     assert_eq!(failure.kind, InfraKind::Environment);
-    let told = format!(
-        "environment: sysctl.vm.swappiness is {other}, was {} before the run: put it back",
-        before.trim()
-    );
-    assert!(failure.reason.starts_with(&told), "{}", failure.reason);
+    let told = "environment: sysctl.vm.swappiness is 61, was 60 before the run: put it back";
+    assert!(failure.reason.starts_with(told), "{}", failure.reason);
 
-    let sysctl = [("vm.swappiness".to_owned(), other.to_owned())].into();
+    let sysctl = [("vm.swappiness".to_owned(), "61".to_owned())].into();
     let sets = Variant { sysctl, ..Variant::default() };
     let also = vec![NamedVariant { name: "other".to_owned(), sets }];
-    let mut lab = Lab::new(Setup { also, ..host.setup() }, &set);
+    let mut lab = Lab::new(Setup { also, ..setup }, set);
     booted(&mut lab).await;
     let result = reason_of_run(lab.run().await);
-    back().expect("it was written before");
     assert_eq!(result.0, "measured", "{}", result.1);
 }
 
