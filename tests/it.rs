@@ -55,5 +55,7 @@ mod setup;
 mod simulate;
 #[path = "it/statistics.rs"]
 mod statistics;
+#[path = "it/survey.rs"]
+mod survey;
 #[path = "it/worktree.rs"]
 mod worktree;

@@ -16,10 +16,10 @@ pub(super) struct Cli {
 
 const EXIT_STATUS: &str = "\
 Exit status:
-   0  culprit found; difference restored; command done
+   0  culprit found; difference restored; survey complete; command done
    1  fault of the program
    2  usage, profile or repository
-   3  suspects only; partly restored
+   3  suspects only; partly restored; survey without a kernel that is untestable
    4  no difference; opposite sign; revert without effect
    5  infrastructure failure (resumable)
    6  budget used up (resumable)
@@ -76,9 +76,18 @@ pub(super) enum Command {
         /// Session [default: the one used last]
         session: Option<String>,
         /// Form
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+        format: TableFormat,
+        /// Of a survey: compare each variant with the baseline under the same one
+        #[arg(long)]
+        own_baseline: bool,
+        /// Of a survey: a further metric as a column (repeatable)
+        #[arg(long, value_name = "METRIC")]
+        also: Vec<String>,
     },
+    /// Measure kernels under variants beside each other and print a table against a baseline
+    #[command(after_help = EXIT_STATUS)]
+    Survey(Survey),
     /// Revert one commit on top of bad and measure how much of the difference comes back
     #[command(after_help = EXIT_STATUS)]
     RevertTest(RevertTest),
@@ -115,6 +124,19 @@ pub(super) enum Command {
 
 /// The profile used when none is named and no command is given.
 pub(super) const DEFAULT_PROFILE: &str = "qemu-hackbench";
+
+/// Form of a report: the table of a survey has two more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum TableFormat {
+    /// For people, in 80 columns
+    Text,
+    /// A Markdown table (surveys)
+    Markdown,
+    /// A row for each kernel, variant and metric (surveys)
+    Csv,
+    /// For programs, schema 1
+    Json,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -158,6 +180,34 @@ pub(super) struct Start {
     /// Leave the commits of this range out of the search; they stay suspects (repeatable)
     #[arg(long = "skip", value_name = "A..B")]
     pub skip: Vec<String>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// `survey REV...`.
+#[derive(Debug, Args)]
+pub(super) struct Survey {
+    /// The kernels, in the order of the table
+    #[arg(required = true, value_name = "REV")]
+    pub revs: Vec<String>,
+    /// What the others are compared with; stands first where it is not among them [default: the first REV]
+    #[arg(long, value_name = "REV")]
+    pub baseline: Option<String>,
+    /// Boots of each kernel under each variant [default: as many as show the minimum effect, by the profile's guesses]
+    #[arg(long, value_name = "N")]
+    pub boots: Option<String>,
+    /// Counted runs in each boot [default: by the profile's guesses]
+    #[arg(long, value_name = "N")]
+    pub runs: Option<String>,
+    /// Another metric of the workload as a column (repeatable)
+    #[arg(long, value_name = "METRIC")]
+    pub also: Vec<String>,
+    /// Compare each variant with the baseline under the same one, instead of under the first
+    #[arg(long)]
+    pub own_baseline: bool,
+    /// Form of the table
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub format: TableFormat,
     #[command(flatten)]
     pub options: Options,
 }
@@ -275,7 +325,7 @@ pub(super) struct Simulate {
     pub format: Format,
 }
 
-/// What `start` and `revert-test` share.
+/// What `start`, `revert-test` and `survey` share.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Profile by name or file [default: qemu-hackbench, or command when --run is given]
@@ -311,7 +361,8 @@ pub(super) struct Options {
     /// Name of the session [default: from the endpoints]
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
-    /// Set of tunables to measure under, of those that the profile describes
+    /// Set of tunables to measure under, of those that the profile describes; repeated, a search measures the culprit and its
+    /// parents under the further ones too, and a survey has a column for each
     #[arg(long = "variant", value_name = "NAME")]
     pub variants: Vec<String>,
     /// How a shell on a role is started, its script on standard input: ldg='ssh root@10.0.0.2 sh'

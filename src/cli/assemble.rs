@@ -46,12 +46,7 @@ pub(super) fn lab(state: &State, dir: &SessionDir) -> Result<Lab, CliError> {
     let machines = match &plan.recipe.machine {
         MachineSpec::Command { boot, run } => {
             let setup = &plan.recipe.setup;
-            let commands = Commands {
-                boot: boot.clone(),
-                run: run.clone(),
-                cmdline: setup.variant.cmdline.clone(),
-                roles: setup.roles.clone(),
-            };
+            let commands = Commands { boot: boot.clone(), run: run.clone(), roles: setup.roles.clone() };
             let machine = CommandMachine::new(site, commands, plan.recipe.metric.name.clone(), seen);
             let machine = match reader(plan)? {
                 Some(reader) => machine.read_by(reader),
@@ -75,11 +70,10 @@ fn kbuild(spec: &Kbuild, plan: &Plan, dir: &SessionDir) -> Result<KbuildBuilder,
 
 fn guest(spec: &Qemu, state: &State, dir: &SessionDir, sut: u32) -> Result<Box<dyn Machine>, CliError> {
     let plan = &state.plan;
-    let variant = &plan.recipe.setup.variant;
-    let cmdline = format!("{} {}", spec.cmdline, variant.cmdline).trim().to_owned();
-    let mut spec = Qemu { cmdline, ..spec.clone() };
+    let mut spec = spec.clone();
     // busybox has none.
-    let needs_chrt = variant.policy.is_some() && spec.programs.iter().all(|program| program != "chrt");
+    let has_policy = plan.recipe.setup.variants().any(|variant| variant.policy.is_some());
+    let needs_chrt = has_policy && spec.programs.iter().all(|program| program != "chrt");
     spec.programs.extend(needs_chrt.then(|| "chrt".to_owned()));
     let scratch = dir.path().join(format!("qemu-{sut}"));
     std::fs::create_dir_all(&scratch)

@@ -1,12 +1,12 @@
 //! Exit statuses, documented once. A conclusion carries its own (see `Conclusion::exit`).
 
-/// Done: a culprit was found, a revert restores, or the command did what it was asked.
+/// Done: a culprit was found, a revert restores, a survey is complete, or the command did what it was asked.
 pub const DONE: u8 = 0;
 /// A fault of the program.
 pub const BUG: u8 = 1;
 /// Wrong arguments, profile or repository.
 pub const USAGE: u8 = 2;
-/// Only a set of suspects was found, or a revert restores a part.
+/// Only a set of suspects was found, a revert restores a part, or a kernel of a survey cannot be measured.
 pub const SET: u8 = 3;
 /// The endpoints do not differ, differ the other way round, or a revert has no effect.
 pub const NO_DIFFERENCE: u8 = 4;

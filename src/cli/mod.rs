@@ -13,13 +13,14 @@ mod show;
 mod signals;
 mod simulate;
 mod start;
+mod survey;
 mod work;
 
 use crate::driver::{DriverError, SessionDir, StateRoot};
 use crate::history::{self, History};
 use crate::journal::JournalError;
 use crate::profile::ProfileError;
-use crate::report::say;
+use crate::report::{View, say};
 use args::{Cli, Command};
 use clap::Parser;
 use std::process::ExitCode;
@@ -102,7 +103,10 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Resume { session, budget } => work::resume(place, session.as_deref(), budget.as_deref()),
         Command::Status { session } => show::status(place, session.as_deref()),
         Command::List => show::list(place),
-        Command::Report { session, format } => show::report(place, session.as_deref(), format),
+        Command::Report { session, format, own_baseline, also } => {
+            show::report(place, session.as_deref(), format, &View { own_baseline, also })
+        }
+        Command::Survey(asked) => survey::run(place, &asked),
         Command::Log { session, git } => show::log(place, session.as_deref(), git),
         Command::Audit { session } => show::audit(place, session.as_deref()),
         Command::Simulate(wanted) => simulate::run(&wanted),

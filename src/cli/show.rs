@@ -1,10 +1,11 @@
 //! Commands that only read: status, list, report, log, audit. None takes the lock; a running session can be looked at.
 
-use super::args::{Format, Place};
+use super::args::{Place, TableFormat};
+use super::survey::print_table;
 use super::{CliError, exit, print, root, session};
 use crate::driver::{self, SessionDir};
 use crate::journal::Record;
-use crate::report::{self, Report};
+use crate::report::{self, Report, SurveyReport, View};
 use crate::search::Dag;
 use crate::session::{Event, Planner, State, outcome, recompute};
 
@@ -45,12 +46,32 @@ fn first_sentence(text: &str) -> &str {
 }
 
 /// `report`. Its exit status is 0 whatever it tells; the JSON form carries the conclusion's own.
-pub(super) fn report(place: &Place, name: Option<&str>, format: Format) -> Result<u8, CliError> {
+pub(super) fn report(
+    place: &Place,
+    name: Option<&str>,
+    format: TableFormat,
+    view: &View,
+) -> Result<u8, CliError> {
     let (dag, state, _) = load(place, name)?;
+    if let Some(table) = SurveyReport::of(&dag, &state, view) {
+        print_table(&table, format)?;
+        return Ok(exit::DONE);
+    }
+    let refuse = |what: &str| {
+        let session = &state.plan.session;
+        Err(CliError::Usage(format!(
+            "report {session} {what}: it is no survey and has no table; use --format text or json alone"
+        )))
+    };
+    if *view != View::default() {
+        return refuse(if view.own_baseline { "with --own-baseline" } else { "with --also" });
+    }
     let facts = Report::of(&dag, &state);
     print(&match format {
-        Format::Text => report::text(&facts),
-        Format::Json => facts.json(),
+        TableFormat::Text => report::text(&facts),
+        TableFormat::Json => facts.json(),
+        TableFormat::Markdown => return refuse("as markdown"),
+        TableFormat::Csv => return refuse("as csv"),
     })?;
     Ok(exit::DONE)
 }
@@ -58,6 +79,12 @@ pub(super) fn report(place: &Place, name: Option<&str>, format: Format) -> Resul
 /// `log`.
 pub(super) fn log(place: &Place, name: Option<&str>, git: bool) -> Result<u8, CliError> {
     let (dag, state, records) = load(place, name)?;
+    if git && state.survey().is_some() {
+        return Err(CliError::Usage(format!(
+            "log {} --git: it is a survey, in which no commit is good or bad; leave --git out",
+            state.plan.session
+        )));
+    }
     print(&if git { report::git_log(&dag, &state, &records) } else { report::people_log(&records) })?;
     Ok(exit::DONE)
 }

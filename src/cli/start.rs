@@ -2,7 +2,7 @@
 
 mod preview;
 
-use super::args::{Options, Place, RevertTest, Start};
+use super::args::{Options, Place, RevertTest, Start, TableFormat};
 use super::{CliError, is_plain, root, work};
 use crate::driver::{self, DriverError, StateRoot, SystemClock, range_digest};
 use crate::history::History;
@@ -27,7 +27,7 @@ pub(super) fn bisect(place: &Place, start: Start) -> Result<u8, CliError> {
     if start.plan {
         return preview::print(&loaded.recipe, &range.dag, start.options.seed);
     }
-    let name = session_name(&root, start.options.session.as_deref(), &format!("{}..{}", good.rev, bad.rev))?;
+    let name = named_session(&root, start.options.session.as_deref(), &format!("{}..{}", good.rev, bad.rev))?;
     let good_is_ancestor = range.merge_bases.contains(&good.commit) || range.merge_bases.is_empty();
     let plan = Plan {
         merge_bases: if good_is_ancestor { Vec::new() } else { range.merge_bases },
@@ -36,7 +36,7 @@ pub(super) fn bisect(place: &Place, start: Start) -> Result<u8, CliError> {
         candidates: range.dag.candidates() as u64,
         ..plan(&history, name, Purpose::Bisect, (good, bad), loaded.recipe, &start.options, &range.dag)
     };
-    begin(&root, plan, range.dag)
+    begin(&root, plan, range.dag, TableFormat::Text)
 }
 
 /// The candidates in the ranges "A..B" that are to be left out.
@@ -67,7 +67,7 @@ pub(super) fn revert_test(place: &Place, test: RevertTest) -> Result<u8, CliErro
     overrides.bad.clone_from(&test.on);
     overrides.good.clone_from(&test.against);
     let (recipe, profile_good, profile_bad) = match &earlier {
-        Some(plan) if asks_nothing => (plan.recipe.clone(), None, None),
+        Some(plan) if asks_nothing => (under_one_variant(plan.recipe.clone()), None, None),
         Some(plan) if test.options.profile.is_none() && test.options.run.is_none() => {
             return Err(CliError::Usage(format!(
                 "revert-test: session {} named this commit and would say how to measure, but other options are given \
@@ -77,6 +77,7 @@ pub(super) fn revert_test(place: &Place, test: RevertTest) -> Result<u8, CliErro
         }
         Some(_) | None => {
             let loaded = load(&history, test.options.profile(), &overrides)?;
+            refuse_further(&loaded)?;
             (loaded.recipe, loaded.good, loaded.bad)
         }
     };
@@ -84,12 +85,18 @@ pub(super) fn revert_test(place: &Place, test: RevertTest) -> Result<u8, CliErro
     let good = end(&history, test.against, earlier_good, profile_good, "--against GOOD")?;
     let bad = end(&history, test.on, earlier_bad, profile_bad, "--on BAD")?;
     let revert = history.revert(&commit, &bad.commit, test.mainline)?;
-    let name = session_name(&root, test.options.session.as_deref(), &format!("revert-{}", commit.short()))?;
+    let name = named_session(&root, test.options.session.as_deref(), &format!("revert-{}", commit.short()))?;
     let dag = ends_only(&history, &good, &bad)?;
     let subject = history.subject(&commit)?;
     let purpose = Purpose::RevertTest { commit, subject, mainline: test.mainline, revert };
     let plan = plan(&history, name, purpose, (good, bad), recipe, &test.options, &dag);
-    begin(&root, plan, dag)
+    begin(&root, plan, dag, TableFormat::Text)
+}
+
+/// A revert test measures what the search judged, under its variant.
+fn under_one_variant(mut recipe: Recipe) -> Recipe {
+    recipe.setup.also.clear();
+    recipe
 }
 
 /// An end of a revert test: as given, else of the earlier session (its commit, not what its name stands for by now),
@@ -108,17 +115,19 @@ fn end(
     }
 }
 
-fn load(history: &History, profile: &str, overrides: &Overrides) -> Result<Loaded, CliError> {
+pub(super) fn load(history: &History, profile: &str, overrides: &Overrides) -> Result<Loaded, CliError> {
     let resolve = |rev: &str| history.resolve(rev).map(|e| e.commit).map_err(|e| format!("failed to {e}"));
-    let loaded = profile::load(profile, overrides, &resolve)?;
-    let setup = &loaded.recipe.setup;
-    if setup.also.is_empty() {
-        return Ok(loaded);
+    Ok(profile::load(profile, overrides, &resolve)?)
+}
+
+/// Rather than one of them silently left out.
+fn refuse_further(loaded: &Loaded) -> Result<(), CliError> {
+    let further: Vec<&str> = loaded.recipe.setup.also.iter().map(|also| also.name.as_str()).collect();
+    if further.is_empty() {
+        return Ok(());
     }
-    // Rather than one of them silently left out.
-    let further: Vec<&str> = setup.also.iter().map(|also| also.name.as_str()).collect();
     Err(CliError::Usage(format!(
-        "measure under {} beside {}: a session has one variant; give one --variant, and start a session for each",
+        "measure under {} beside {}: a revert test has one variant; give one --variant, and start one for each",
         further.join(", "),
         loaded.recipe.variant
     )))
@@ -141,7 +150,7 @@ fn ends_only(history: &History, good: &Endpoint, bad: &Endpoint) -> Result<Dag, 
         .map_err(|reason| CliError::Usage(format!("start: GOOD and BAD are the same commit ({reason})")))
 }
 
-fn plan(
+pub(super) fn plan(
     history: &History,
     session: String,
     purpose: Purpose,
@@ -168,14 +177,22 @@ fn plan(
     }
 }
 
-fn begin(root: &StateRoot, plan: Plan, dag: Dag) -> Result<u8, CliError> {
+/// Starts a session and works on it; `format` is that of a survey's table.
+pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, format: TableFormat) -> Result<u8, CliError> {
     let what = match &plan.purpose {
         Purpose::Bisect => format!("{} candidates", plan.candidates),
         Purpose::RevertTest { commit, .. } => format!("{} with {} reverted", plan.bad.rev, commit.short()),
+        Purpose::Survey(survey) => format!(
+            "{} kernels, {} variants, {} boots of each, {} run(s) a boot",
+            survey.kernels.len(),
+            plan.recipe.variants().count(),
+            survey.boots,
+            survey.runs
+        ),
     };
     say(&format!("session {}: {what}", plan.session));
     let (driver, lock) = driver::create(root, plan, dag, Box::new(SystemClock))?;
-    work::run(driver, lock)
+    work::run(driver, lock, format)
 }
 
 /// The newest bisection that named this commit.
@@ -188,7 +205,7 @@ fn session_naming(root: &StateRoot, commit: &CommitId) -> Option<Plan> {
 }
 
 /// The asked name, or one made from `base`; a concluded session of the same base gets a follower "-2".
-fn session_name(root: &StateRoot, asked: Option<&str>, base: &str) -> Result<String, CliError> {
+pub(super) fn named_session(root: &StateRoot, asked: Option<&str>, base: &str) -> Result<String, CliError> {
     if let Some(name) = asked {
         return if is_plain(name) {
             Ok(name.to_owned())

@@ -1,11 +1,12 @@
-//! Running a session to its end, from `start`, `revert-test` or `resume`.
+//! Running a session to its end, from `start`, `revert-test`, `survey` or `resume`.
 
-use super::args::Place;
+use super::args::{Place, TableFormat};
+use super::survey::print_table;
 use super::{CliError, assemble, exit, print, root, session, signals};
 use crate::driver::{self, Driver, End, SystemClock};
 use crate::journal::{FileStorage, Lock};
 use crate::profile::parse_duration;
-use crate::report::{Lines, ProgressLine, Report, say, text};
+use crate::report::{Lines, ProgressLine, Report, SurveyReport, View, say, text};
 use crate::session::outcome;
 use std::io::IsTerminal;
 
@@ -23,7 +24,7 @@ pub(super) fn resume(place: &Place, name: Option<&str>, budget: Option<&str>) ->
     if cut > 0 {
         say(&format!("note: a torn last record was cut off the journal ({cut} bytes); its step is repeated"));
     }
-    run(driver, lock)
+    run(driver, lock, TableFormat::Text)
 }
 
 /// The first session without a conclusion. One that cannot be read is left to be named explicitly.
@@ -34,7 +35,7 @@ fn unfinished(sessions: &[driver::SessionDir]) -> Option<driver::SessionDir> {
 }
 
 /// Works on the session until it concludes or stops, prints the report, and gives the exit status.
-pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock) -> Result<u8, CliError> {
+pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, format: TableFormat) -> Result<u8, CliError> {
     trace_to(&driver)?;
     if driver.state.conclusion.is_none() {
         let interrupted = work(&mut driver)?;
@@ -45,7 +46,10 @@ pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock) -> Result<u8, Cli
     }
     drop(lock);
     let conclusion = outcome(&driver.dag, &driver.state);
-    print(&text(&Report::of(&driver.dag, &driver.state)))?;
+    match SurveyReport::of(&driver.dag, &driver.state, &View::default()) {
+        Some(table) => print_table(&table, format)?,
+        None => print(&text(&Report::of(&driver.dag, &driver.state)))?,
+    }
     if driver.state.conclusion.is_some() {
         assemble::clean_up(&driver.state.plan, &driver.dir);
     }

@@ -81,7 +81,8 @@ impl Effects {
         let dir = self.dir.make_boot_dir(boot)?;
         let log = self.dir.log(step, "boot", commit);
         let deadline = Duration::from_secs(state.plan.recipe.deadlines.boot_s);
-        let job = BootJob { step, artifact: artifact(state, commit), boot, dir, deadline, log };
+        let variant = state.plan.recipe.named(state.boot(boot).map_or("", |b| &b.variant));
+        let job = BootJob { step, artifact: artifact(state, commit), boot, variant, dir, deadline, log };
         let delay = back_off(state, Some(sut));
         let mut machine = self.take(sut);
         let task = async move {

@@ -168,8 +168,8 @@ impl<S: Storage> Driver<S> {
                     },
                 },
                 Action::Build { commit } => self.start_build(&mut effects, commit)?,
-                Action::Boot { commit, stage, slot, runs, sut } => {
-                    self.start_boot(&mut effects, commit, (stage, slot, runs), sut)?;
+                Action::Boot { commit, stage, slot, runs, variant, sut } => {
+                    self.start_boot(&mut effects, (commit, variant), (stage, slot, runs), sut)?;
                 }
                 Action::Run { boot, repetition } => self.start_run(&mut effects, boot, repetition)?,
                 Action::EndBoot { boot } => self.end_boot(&mut effects, boot).await?,
@@ -191,13 +191,15 @@ impl<S: Storage> Driver<S> {
     fn start_boot(
         &mut self,
         effects: &mut Effects,
-        commit: CommitId,
+        (commit, variant): (CommitId, String),
         (stage, slot, runs): (u32, u32, u32),
         sut: SutId,
     ) -> Result<(), DriverError> {
         let step = self.next_step();
         let boot = BootNo(self.state.boots.len() as u64 + 1);
-        self.record(&Event::BootStarted { step, boot, sut, commit: commit.clone(), stage, slot, runs })?;
+        let event =
+            Event::BootStarted { step, boot, sut, commit: commit.clone(), stage, slot, runs, variant };
+        self.record(&event)?;
         effects.boot(&self.state, step, boot, sut, &commit)
     }
 
@@ -269,9 +271,10 @@ const KNOWN_FROM: usize = 3;
 
 /// Whether a kernel that was measured several times cannot be this fast or slow.
 fn is_impossible(state: &State, boot: BootNo, value: f64) -> bool {
-    let Some(commit) = state.boot(boot).map(|b| &b.commit) else { return false };
+    let Some(boot) = state.boot(boot) else { return false };
     let metric = &state.plan.recipe.metric.name;
-    let runs = state.boots.iter().filter(|b| b.commit == *commit).flat_map(|b| &b.runs);
+    let same = |b: &&crate::session::Boot| b.commit == boot.commit && b.variant == boot.variant;
+    let runs = state.boots.iter().filter(same).flat_map(|b| &b.runs);
     let known: Vec<f64> = runs.filter_map(|run| run.metrics.get(metric)).copied().collect();
     let usual = crate::stats::median(&known);
     known.len() >= KNOWN_FROM && (value > FAR * usual || value * FAR < usual)

@@ -20,7 +20,7 @@ pub use range::Range;
 pub use worktree::{Clean, Worktree};
 
 use crate::model::CommitId;
-use crate::session::Endpoint;
+use crate::session::{Endpoint, Lineage};
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 use std::path::{Path, PathBuf};
 
@@ -97,6 +97,25 @@ impl History {
         self.repo
             .graph_descendant_of(of, ancestor)
             .map_err(|error| self.unreadable(&format!("the ancestors of {of}"), error))
+    }
+
+    /// How a commit stands to another.
+    pub fn lineage(&self, commit: &CommitId, other: &CommitId) -> Result<Lineage, Error> {
+        if self.is_ancestor(other, commit)? {
+            return Ok(Lineage::Descendant);
+        }
+        if self.is_ancestor(commit, other)? {
+            return Ok(Lineage::Ancestor);
+        }
+        match self.repo.merge_base(self.oid(commit)?, self.oid(other)?) {
+            Ok(_) => Ok(Lineage::Diverged),
+            Err(error) if error.code() == ErrorCode::NotFound && error.class() != git2::ErrorClass::Odb => {
+                Ok(Lineage::Unrelated)
+            }
+            Err(error) => {
+                Err(self.unreadable(&format!("the common ancestors of {commit} and {other}"), error))
+            }
+        }
     }
 
     /// The paths that a commit changes, sorted: against its parent; for a merge those that differ from every parent,

@@ -16,6 +16,7 @@ mod splat;
 pub mod stage;
 
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, CommitId, RunResult, StepId};
+use crate::session::NamedVariant;
 use async_trait::async_trait;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct BootJob {
     pub artifact: Artifact,
     /// Number of this boot in the session.
     pub boot: BootNo,
+    /// What its runs are measured under.
+    pub variant: NamedVariant,
     /// Existing, empty directory of this boot (SB_BOOT_DIR).
     pub dir: PathBuf,
     /// When to give up.

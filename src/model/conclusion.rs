@@ -79,6 +79,8 @@ pub enum ConclusionKind {
     AlreadyReverted,
     /// Revert test: the reverted kernel cannot be measured.
     NotMeasurable,
+    /// Survey: its table is complete.
+    Surveyed,
 }
 
 /// One step that was found and confirmed.

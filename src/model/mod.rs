@@ -7,6 +7,7 @@
 mod conclusion;
 mod id;
 mod outcome;
+mod survey;
 mod units;
 mod verdict;
 
@@ -16,5 +17,6 @@ pub use outcome::{
     Artifact, BootRecord, BootResult, BuildResult, InfraFailure, InfraKind, RunResult, Untestable,
     UntestableKind,
 };
+pub use survey::{Change, SurveyCell, SurveyStep};
 pub use units::{Direction, Find, Metric, Relative, Sense};
 pub use verdict::{Effect, Evidence, Verdict};

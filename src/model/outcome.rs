@@ -26,6 +26,24 @@ pub enum UntestableKind {
     InvalidOutput,
     /// A command answered 125: "this commit cannot be measured".
     Declared,
+    /// It has not the tunable that its variant sets.
+    Knob,
+}
+
+impl UntestableKind {
+    /// Whether it would be the same each time, so that it is not tried again.
+    pub fn is_certain(self) -> bool {
+        match self {
+            Self::Declared | Self::Knob => true,
+            Self::Build
+            | Self::FixUp
+            | Self::Config
+            | Self::Boot
+            | Self::Panic
+            | Self::Run
+            | Self::InvalidOutput => false,
+        }
+    }
 }
 
 impl fmt::Display for UntestableKind {
@@ -39,6 +57,7 @@ impl fmt::Display for UntestableKind {
             Self::Run => "run",
             Self::InvalidOutput => "invalid output",
             Self::Declared => "declared",
+            Self::Knob => "knob",
         })
     }
 }

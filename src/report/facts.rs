@@ -10,7 +10,7 @@ use crate::model::Sense;
 use crate::model::{Check, CommitId, ConclusionKind, Culprit, Effect, Explained, Metric, Suspect, Verdict};
 use crate::search::{self, Dag};
 use crate::session::{
-    CommitState, EndpointOutcome, Planner, Purpose, State, against_good, knowledge, outcome,
+    CommitState, EndpointOutcome, Further, Planner, Purpose, State, against_good, further, knowledge, outcome,
 };
 use serde::Serialize;
 
@@ -51,6 +51,9 @@ pub struct Report {
     pub conclusion: ConclusionFacts,
     /// What was done to check a named culprit.
     pub checks: ChecksFacts,
+    /// Culprit against parent under the further variants, beside the verdict; left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherFacts>,
     /// All commits that were built or measured, parents before children.
     pub candidates: Vec<CandidateFacts>,
     /// Lines of development that may be left out as a whole.
@@ -141,6 +144,39 @@ pub struct ChecksFacts {
     pub alignment: Check,
 }
 
+/// A culprit against a parent under a further variant. Not judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FurtherFacts {
+    /// The variant.
+    pub variant: String,
+    /// The culprit.
+    pub commit: CommitId,
+    /// The parent.
+    pub parent: CommitId,
+    /// Effect under it; `null` where one of them is not measured twice.
+    pub effect: Option<Effect>,
+    /// Boots of the culprit under it.
+    pub boots: usize,
+    /// Boots of the parent.
+    pub parent_boots: usize,
+    /// Why one of them cannot be measured under it: "knob: ..."; else `null`.
+    pub reason: Option<String>,
+}
+
+impl FurtherFacts {
+    fn of(further: Further) -> Self {
+        Self {
+            variant: further.variant,
+            commit: further.culprit,
+            parent: further.parent,
+            effect: further.effect,
+            boots: further.boots.0,
+            parent_boots: further.boots.1,
+            reason: further.untestable.map(|u| format!("{}: {}", u.kind, u.reason)),
+        }
+    }
+}
+
 /// One commit that was built or measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CandidateFacts {
@@ -199,6 +235,14 @@ pub struct SpentFacts {
     pub seconds: f64,
 }
 
+impl SpentFacts {
+    /// What a session spent.
+    pub(super) fn of(state: &State) -> Self {
+        let spent = &state.spent;
+        Self { builds: spent.builds, boots: spent.boots, runs: spent.runs, seconds: spent.seconds }
+    }
+}
+
 impl Report {
     /// Gathers the facts.
     pub fn of(dag: &Dag, state: &State) -> Self {
@@ -212,6 +256,7 @@ impl Report {
             purpose: match plan.purpose {
                 Purpose::Bisect => "bisect",
                 Purpose::RevertTest { .. } => "revert_test",
+                Purpose::Survey(_) => "survey",
             },
             good: endpoint(&plan.good),
             bad: endpoint(&plan.bad),
@@ -225,6 +270,7 @@ impl Report {
             also_seen: seen(state),
             conclusion: conclusion(dag, state),
             checks: checks(state),
+            further: further(state).into_iter().map(FurtherFacts::of).collect(),
             candidates: candidates(dag, state, &planner),
             broken_stretches: broken_stretches(dag, state),
             search: search_facts(dag, state, &mut planner),
@@ -232,12 +278,7 @@ impl Report {
             retracted: state.retracted.clone(),
             environment: super::environment::facts(state),
             moved: super::moved::facts(state),
-            spent: SpentFacts {
-                builds: state.spent.builds,
-                boots: state.spent.boots,
-                runs: state.spent.runs,
-                seconds: state.spent.seconds,
-            },
+            spent: SpentFacts::of(state),
         }
     }
 
@@ -260,8 +301,7 @@ fn endpoints(state: &State) -> EndpointsFacts {
     let plan = &state.plan;
     let counted = |b: &crate::session::Boot| b.runs.len().saturating_sub(state.warmup(b));
     let ends = state
-        .boots
-        .iter()
+        .searched()
         .filter(|b| b.stage == 0 && (b.commit == plan.good.commit || b.commit == plan.bad.commit))
         .filter(|b| counted(b) > 0);
     let (boots, runs) = ends.fold((0, 0), |(boots, runs), b| (boots + 1, runs + counted(b)));
@@ -329,7 +369,7 @@ pub(super) fn subject(dag: &Dag, state: &State, commit: &CommitId) -> Option<Str
             Some(format!("Revert \"{subject}\""))
         }
         Purpose::RevertTest { commit: tested, subject, .. } if tested == commit => Some(subject.clone()),
-        Purpose::RevertTest { .. } | Purpose::Bisect => None,
+        Purpose::RevertTest { .. } | Purpose::Bisect | Purpose::Survey(_) => None,
     }
 }
 
@@ -374,7 +414,7 @@ fn candidate(
             crate::session::Build::Built(artifact) => artifact.config_delta.clone(),
             crate::session::Build::None | crate::session::Build::Started => Vec::new(),
         },
-        boots: state.boots.iter().filter(|b| b.commit == *commit && b.record.is_some()).map(boot).collect(),
+        boots: state.searched().filter(|b| b.commit == *commit && b.record.is_some()).map(boot).collect(),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::journal::Record;
 use crate::lab::shell::quoted;
 use crate::model::{BootNo, BootResult, BuildResult, CommitId, Effect, RunResult, StepId, Verdict};
 use crate::search::Dag;
-use crate::session::{EndpointOutcome, Event, Halt, Narrowing, State, knowledge};
+use crate::session::{EndpointOutcome, Event, Halt, Narrowing, Purpose, State, knowledge};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub fn people_log(records: &[Record]) -> String {
 #[derive(Debug, Default)]
 pub struct Teller {
     steps: HashMap<StepId, String>,
-    boots: HashMap<BootNo, CommitId>,
+    boots: HashMap<BootNo, String>,
 }
 
 impl Teller {
@@ -32,12 +32,15 @@ impl Teller {
     pub fn tell(&mut self, event: &Event) -> String {
         match event {
             Event::BuildStarted { step, commit } => self.begin(*step, format!("build {}", commit.short())),
-            Event::BootStarted { step, boot, commit, .. } => {
-                self.boots.insert(*boot, commit.clone());
-                self.begin(*step, format!("boot {boot} of {}", commit.short()))
+            Event::BootStarted { step, boot, commit, variant, .. } => {
+                let under = if variant.is_empty() { String::new() } else { format!(" under {variant}") };
+                let what = format!("{}{under}", commit.short());
+                let words = self.begin(*step, format!("boot {boot} of {what}"));
+                self.boots.insert(*boot, what);
+                words
             }
             Event::RunStarted { step, boot, repetition } => {
-                let of = self.boots.get(boot).map_or_else(String::new, |c| format!(" of {}", c.short()));
+                let of = self.boots.get(boot).map_or_else(String::new, |what| format!(" of {what}"));
                 self.begin(*step, format!("run {repetition} in boot {boot}{of}"))
             }
             Event::BuildFinished { step, result } => self.end(*step, &build_words(result)),
@@ -57,6 +60,7 @@ impl Teller {
             | Event::ConfirmationAbandoned { .. }
             | Event::Narrowed { .. }
             | Event::Voided { .. }
+            | Event::Surveyed { .. }
             | Event::Halted { .. }
             | Event::Concluded { .. } => describe(event),
         }
@@ -78,6 +82,9 @@ impl Teller {
 /// An event that is no step, in one line.
 fn describe(event: &Event) -> String {
     match event {
+        Event::Planned { plan } if matches!(plan.purpose, Purpose::Survey(_)) => {
+            format!("plan: a survey against {}, profile {}", plan.good.rev, plan.recipe.profile)
+        }
         Event::Planned { plan } => {
             format!("plan: {} .. {}, profile {}", plan.good.rev, plan.bad.rev, plan.recipe.profile)
         }
@@ -120,6 +127,10 @@ fn describe(event: &Event) -> String {
         Event::ConfirmationFinished { culprit, confirmed, evidence } => {
             let word = if *confirmed { "confirmed" } else { "not confirmed" };
             format!("{} {word}: {} than its parent", culprit.short(), sized(evidence.effect))
+        }
+        Event::Surveyed { cells, steps } => {
+            let n = cells.iter().filter(|cell| cell.boots > 0).count();
+            format!("surveyed: {n} of {} cells measured, {} neighbours differ", cells.len(), steps.len())
         }
         Event::Halted { halt } => match halt {
             Halt::Infra(failure) => format!("halted: {}", failure.reason),

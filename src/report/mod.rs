@@ -12,18 +12,20 @@ mod progress;
 mod saturation;
 mod search;
 mod seen;
+mod survey;
 mod text;
 
 pub use environment::{EnvironmentFacts, FieldFacts};
 pub use facts::{
-    BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, Report,
-    SpentFacts, StretchFacts,
+    BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
+    Report, SpentFacts, StretchFacts,
 };
 pub use log::{git_log, people_log};
 pub use moved::{MovedFacts, MovedRow};
 pub use progress::{Lines, ProgressLine, say};
 pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
 pub use seen::SeenFacts;
+pub use survey::{AlsoFacts, CellFacts, CellState, KernelFacts, StepFacts, SurveyReport, View, word};
 pub use text::{status, text};
 
 use crate::journal::Record;

@@ -97,6 +97,7 @@ fn is_news(event: &Event, state: &State) -> bool {
         | Event::ConfirmationAbandoned { .. }
         | Event::Narrowed { .. }
         | Event::Voided { .. }
+        | Event::Surveyed { .. }
         | Event::Halted { .. }
         | Event::Concluded { .. } => true,
     }
@@ -147,6 +148,7 @@ fn outlook(dag: &Dag, state: &State, event: &Event) -> String {
         | Event::ConfirmationAbandoned { .. }
         | Event::Narrowed { .. }
         | Event::Voided { .. }
+        | Event::Surveyed { .. }
         | Event::Halted { .. }
         | Event::Concluded { .. } => None,
     };

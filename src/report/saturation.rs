@@ -40,7 +40,7 @@ pub(super) fn not_saturated(state: &State) -> Vec<String> {
 }
 
 fn idle_of(state: &State, commit: &CommitId) -> Option<f64> {
-    let boots = state.boots.iter().filter(|b| b.commit == *commit);
+    let boots = state.searched().filter(|b| b.commit == *commit);
     let runs = boots.flat_map(|b| b.runs.iter().skip(state.warmup(b)));
     let idle: Vec<f64> = runs.filter_map(|run| run.metrics.get(IDLE)).copied().collect();
     (!idle.is_empty()).then(|| median(&idle))

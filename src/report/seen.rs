@@ -52,7 +52,7 @@ pub(super) fn seen(state: &State) -> Vec<SeenFacts> {
     let judged = plan.recipe.metric.name.as_str();
     let (good, bad) = (&plan.good.commit, &plan.bad.commit);
     let names: BTreeSet<&String> =
-        state.boots.iter().flat_map(|b| &b.runs).flat_map(|run| run.metrics.keys()).collect();
+        state.searched().flat_map(|b| &b.runs).flat_map(|run| run.metrics.keys()).collect();
     let mut seen = Vec::new();
     for name in names.into_iter().filter(|name| *name != judged) {
         let (at_good, at_bad) = (values(state, good, name), values(state, bad, name));
@@ -72,7 +72,7 @@ pub(super) fn seen(state: &State) -> Vec<SeenFacts> {
 
 /// Counted runs only: warm-up is not measured.
 fn values(state: &State, commit: &CommitId, name: &str) -> Vec<f64> {
-    let boots = state.boots.iter().filter(|b| b.commit == *commit);
+    let boots = state.searched().filter(|b| b.commit == *commit);
     let runs = boots.flat_map(|b| b.runs.iter().skip(state.warmup(b)));
     runs.filter_map(|run| run.metrics.get(name)).copied().collect()
 }

@@ -1,6 +1,7 @@
 //! The report and the status as text for a terminal of 80 columns.
 
 use super::facts::{CandidateFacts, Report, SpentFacts};
+use super::survey::{SurveyReport, View};
 use crate::model::{Check, ConclusionKind};
 use crate::search::Dag;
 use crate::session::{NOT_MEASURED, OpenStep, State, duration};
@@ -25,6 +26,7 @@ pub fn text(report: &Report) -> String {
     conclusion(&mut out, report);
     setting(&mut out, report);
     checks(&mut out, report);
+    further(&mut out, report);
     suspects(&mut out, report);
     stretches(&mut out, report);
     guards(&mut out, report);
@@ -39,7 +41,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-fn expense(spent: &SpentFacts) -> String {
+pub(super) fn expense(spent: &SpentFacts) -> String {
     format!(
         "{}, {}, {}, {}",
         counted(spent.builds, "build"),
@@ -121,6 +123,7 @@ fn title(kind: ConclusionKind) -> &'static str {
         ConclusionKind::CannotRevert => "CANNOT REVERT",
         ConclusionKind::AlreadyReverted => "ALREADY REVERTED",
         ConclusionKind::NotMeasurable => "NOT MEASURABLE",
+        ConclusionKind::Surveyed => "SURVEY",
     }
 }
 
@@ -178,6 +181,32 @@ fn checks(out: &mut String, report: &Report) {
             "caution",
             "code layout alone can make a difference of this size; alignment was not checked",
         );
+    }
+}
+
+/// "under NO_RUN_TO_PARITY: +0.3 % (-1.2 to +1.9 %), within the noise; 6 and 6 boots".
+fn further(out: &mut String, report: &Report) {
+    let several =
+        report.conclusion.culprits.len() > 1 || report.further.windows(2).any(|f| f[0].parent != f[1].parent);
+    for (at, facts) in report.further.iter().enumerate() {
+        let of = if several {
+            format!(" ({} against {})", facts.commit.short(), facts.parent.short())
+        } else {
+            String::new()
+        };
+        let words = match (&facts.reason, facts.effect) {
+            (Some(reason), _) => format!("not measured: {reason}"),
+            (None, Some(effect)) => {
+                let words = effect.words(report.metric.direction);
+                format!("{words}; {} and {} boots", facts.boots, facts.parent_boots)
+            }
+            (None, None) => "not measured yet".to_owned(),
+        };
+        let key = if at == 0 { "variants" } else { "" };
+        line(out, key, &format!("under {}{of}: {words}", facts.variant));
+    }
+    if !report.further.is_empty() {
+        line(out, "", "(culprit against parent, beside the verdict and no part of it)");
     }
 }
 
@@ -302,6 +331,9 @@ fn moved(out: &mut String, report: &Report) {
 
 /// Where a session stands, in a few lines.
 pub fn status(dag: &Dag, state: &State) -> String {
+    if let Some(survey) = SurveyReport::of(dag, state, &View::default()) {
+        return survey.status(state);
+    }
     let report = Report::of(dag, state);
     let mut out = String::new();
     line(&mut out, "session", &report.session);
@@ -335,16 +367,16 @@ pub(super) fn open_step(state: &State, step: &OpenStep) -> String {
     }
 }
 
-fn line(out: &mut String, key: &str, value: &str) {
+pub(super) fn line(out: &mut String, key: &str, value: &str) {
     wrapped(out, &format!("{key:<14}"), value);
 }
 
-fn paragraph(out: &mut String, words: &str) {
+pub(super) fn paragraph(out: &mut String, words: &str) {
     wrapped(out, "", words);
 }
 
 /// Writes `head` and `words` wrapped at [`WIDTH`], continued under the head's end. A word is never cut.
-fn wrapped(out: &mut String, head: &str, words: &str) {
+pub(super) fn wrapped(out: &mut String, head: &str, words: &str) {
     let indent = head.chars().count().min(40);
     let mut used = head.chars().count();
     out.push_str(head);

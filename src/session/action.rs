@@ -1,8 +1,9 @@
 //! The next action: a pure function of graph and state (the planner is kept up to date from them).
 
+use super::blocks;
 use super::conclude::conclusion;
 use super::event::{Event, Halt};
-use super::planner::{Next, Planner, counted};
+use super::planner::{Next, Planner, Wish, counted};
 use super::state::{Boot, BootStatus, Build, OpenStep, State};
 use crate::model::{BootNo, CommitId, InfraFailure, InfraKind, SutId};
 use crate::search::Dag;
@@ -27,6 +28,8 @@ pub enum Action {
         slot: u32,
         /// Counted runs it is for.
         runs: u32,
+        /// Variant, see [`Event::BootStarted`].
+        variant: String,
         /// Free machine to use.
         sut: SutId,
     },
@@ -67,7 +70,7 @@ pub fn next_action(planner: &mut Planner, dag: &Dag, state: &State) -> Action {
     }
     match planner.next(state, None) {
         Next::Decide(event) => Action::Decide(event),
-        Next::Boot { commit, stage, runs } => boot(state, commit, stage, runs),
+        Next::Boot(wish) => boot(state, wish),
         Next::Over => {
             Action::Decide(Event::Concluded { conclusion: Box::new(conclusion(dag, state, planner)) })
         }
@@ -97,7 +100,7 @@ fn attend_boots(planner: &mut Planner, state: &State, stopping: bool) -> Option<
 
 /// Whether a live boot has runs to take: those it is for, and then as many as tell more than anything else.
 fn wants_run(planner: &mut Planner, state: &State, boot: &Boot) -> bool {
-    if state.commit(&boot.commit).is_some_and(|c| c.untestable.is_some()) {
+    if blocks::untestable(state, &boot.commit, &boot.variant).is_some() {
         return false;
     }
     counted(state, boot) < boot.wanted.max(1) as usize
@@ -116,11 +119,18 @@ fn halt(state: &State) -> Option<Event> {
         return Some(Event::Halted { halt: Halt::Infra(failure) });
     }
     let essential = state.essential();
-    let broken = essential.iter().find_map(|c| state.commit(c)?.untestable.as_ref().map(|u| (c, u)));
+    let is_survey = state.survey().is_some();
+    let variant = if is_survey { recipe.variant.as_str() } else { "" };
+    let broken = essential.iter().find_map(|c| Some((c, blocks::untestable(state, c, variant)?)));
     if let Some((commit, untestable)) = broken {
+        let (what, without) = if is_survey {
+            ("baseline", "nothing can be compared")
+        } else {
+            ("endpoint", "no candidate can be judged")
+        };
         let reason = format!(
-            "the endpoint {} cannot be measured ({}: {}); without it no candidate can be judged. Mend its build, boot \
-             or workload, or choose another endpoint",
+            "the {what} {} cannot be measured ({}: {}); without it {without}. Mend its build, boot \
+             or workload, or choose another {what}",
             commit.short(),
             untestable.kind,
             untestable.reason
@@ -141,15 +151,15 @@ fn boot_beside(planner: &mut Planner, state: &State) -> Option<Action> {
     if building || pending.is_empty() || pending.len() >= state.plan.recipe.suts as usize {
         return None;
     }
-    let (commit, stage, runs) = planner.beside(state, &pending)?;
-    if state.commit(&commit).is_some_and(|c| c.untestable.is_some()) {
+    let wish = planner.beside(state, &pending)?;
+    if blocks::untestable(state, &wish.commit, &wish.variant).is_some() {
         return None;
     }
-    match boot(state, commit, stage, runs) {
-        Action::Boot { commit, stage, slot, runs, .. } => {
+    match boot(state, wish) {
+        Action::Boot { commit, stage, slot, runs, variant, .. } => {
             let taken = |sut: SutId| pending.iter().any(|b| b.sut == sut);
             let sut = (0..state.plan.recipe.suts).map(SutId).find(|sut| !taken(*sut))?;
-            Some(Action::Boot { commit, stage, slot, runs, sut })
+            Some(Action::Boot { commit, stage, slot, runs, variant, sut })
         }
         Action::Decide(_)
         | Action::Build { .. }
@@ -161,11 +171,12 @@ fn boot_beside(planner: &mut Planner, state: &State) -> Option<Action> {
 }
 
 /// Boots a kernel, once it is built.
-fn boot(state: &State, commit: CommitId, stage: u32, runs: u32) -> Action {
+fn boot(state: &State, wish: Wish) -> Action {
+    let Wish { commit, stage, runs, variant } = wish;
     if !matches!(state.commit(&commit).map(|c| &c.build), Some(Build::Built(_))) {
         return Action::Build { commit };
     }
-    let earlier = state.boots.iter().filter(|b| b.commit == commit && b.stage == stage).count();
-    let slot = u32::try_from(earlier).unwrap_or(u32::MAX);
-    Action::Boot { commit, stage, slot, runs, sut: SutId(0) }
+    let same = |b: &&Boot| b.commit == commit && b.stage == stage && b.variant == variant;
+    let slot = u32::try_from(state.boots.iter().filter(same).count()).unwrap_or(u32::MAX);
+    Action::Boot { commit, stage, slot, runs, variant, sut: SutId(0) }
 }

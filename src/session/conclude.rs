@@ -1,6 +1,7 @@
 //! The end of a session in words and numbers.
 
 mod revert;
+mod survey;
 
 use super::event::Narrowing;
 use super::event::{EndpointOutcome, Halt};
@@ -25,13 +26,16 @@ const LISTED: usize = 1000;
 
 /// Builds the conclusion of a session in which nothing is left to measure.
 pub(super) fn conclusion(dag: &Dag, state: &State, planner: &mut Planner) -> Conclusion {
+    if state.survey().is_some() {
+        return survey::measured(state);
+    }
     match (&state.plan.purpose, state.endpoints.as_ref().map(|e| e.outcome)) {
         (Purpose::RevertTest { .. }, _) if state.reverted().is_none() => revert::unmade(state),
         (Purpose::RevertTest { .. }, _) if is_reverted_untestable(state) => revert::untestable(state),
         (_, Some(EndpointOutcome::NoDifference)) => no_difference(state),
         (_, Some(EndpointOutcome::OppositeSign)) => opposite_sign(state),
         (Purpose::RevertTest { .. }, _) => revert::measured(state, planner),
-        (Purpose::Bisect, _) => searched(dag, state, planner),
+        (Purpose::Bisect | Purpose::Survey(_), _) => searched(dag, state, planner),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use crate::model::{
     BootNo, BootResult, BuildResult, CommitId, Conclusion, Evidence, InfraFailure, RunResult, Sense, StepId,
-    SutId, Verdict,
+    SurveyCell, SurveyStep, SutId, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +107,9 @@ pub enum Event {
         /// number.
         #[serde(default)]
         runs: u32,
+        /// Variant that it is measured under; empty: that of the search, so that the search and its verdicts rest on it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        variant: String,
     },
     /// It is up, or not.
     BootFinished {
@@ -212,6 +215,13 @@ pub enum Event {
         culprit: CommitId,
         /// Why.
         reason: String,
+    },
+    /// What a survey came to: all its boots are there.
+    Surveyed {
+        /// Its cells, kernel by kernel in the order given, variant by variant.
+        cells: Vec<SurveyCell>,
+        /// Neighbours that differ.
+        steps: Vec<SurveyStep>,
     },
     /// The session stops without an end; `resume` goes on.
     Halted {

@@ -5,9 +5,9 @@
 //! a reader can recompute the second by hand.
 
 use super::event::{EndpointOutcome, Event};
-use super::planner::{Next, Planner, counted};
+use super::planner::{Next, Planner, Wish, counted};
 use super::state::{Boot, Confirmation, State};
-use crate::model::{CommitId, Effect, Evidence, Sense, Verdict};
+use crate::model::{CommitId, Effect, Evidence, Sense, SurveyStep, Verdict};
 use crate::search::Gate;
 use crate::stats::{Contrast, Estimate, Group, Share, share};
 use std::ops::RangeInclusive;
@@ -46,6 +46,12 @@ impl Recomputed {
                 Event::ConfirmationFinished { culprit: a, confirmed: v, .. },
                 Event::ConfirmationFinished { culprit: b, confirmed: w, .. },
             ) => (a, v) == (b, w),
+            (Event::Surveyed { steps: a, .. }, Event::Surveyed { steps: b, .. }) => {
+                let named = |steps: &[SurveyStep]| -> Vec<(CommitId, CommitId)> {
+                    steps.iter().map(|s| (s.from.clone(), s.to.clone())).collect()
+                };
+                named(a) == named(b)
+            }
             _ => false,
         }
     }
@@ -102,7 +108,7 @@ impl<'a> Means<'a> {
             return self.planner.engine().means(node, stages);
         }
         let worse = self.state.plan.recipe.metric.direction.worse_sign();
-        let boots = self.state.boots.iter().filter(|b| b.commit == *commit && stages.contains(&b.stage));
+        let boots = self.state.searched().filter(|b| b.commit == *commit && stages.contains(&b.stage));
         let first = self.planner.engine().first_run().map_or(0.0, |first| first.effect);
         boots
             .map(|boot| log_values(self.state, boot))
@@ -148,7 +154,7 @@ fn effect(state: &State, log: Estimate) -> Effect {
 
 /// Boots and counted runs of a commit in these stages.
 fn counts(state: &State, commit: &CommitId, stages: &RangeInclusive<u32>) -> (u32, u32) {
-    let boots = state.boots.iter().filter(|b| {
+    let boots = state.searched().filter(|b| {
         b.commit == *commit && stages.contains(&b.stage) && !super::planner::is_void(state, b.boot)
     });
     let runs: Vec<usize> = boots.map(|b| counted(state, b)).filter(|n| *n > 0).collect();
@@ -279,7 +285,7 @@ pub(super) fn merge_base(state: &State, planner: &Planner, base: &CommitId, odds
         Verdict::Undecided
     } else {
         let runs = planner.engine().runs_per_boot(planner.costs(state));
-        return Next::Boot { commit: base.clone(), stage: 0, runs };
+        return Next::Boot(Wish::of_search(base.clone(), 0, runs));
     };
     let p_bad = 1.0 / (1.0 + (-odds).exp());
     Next::Decide(judged(state, planner, base, verdict, p_bad))
@@ -383,16 +389,17 @@ pub fn against_good(state: &State, planner: &Planner, commit: &CommitId) -> Opti
 pub fn recompute(planner: &mut Planner, before: &State, event: &Event) -> Option<Recomputed> {
     let is_verdict = matches!(
         event,
-        Event::EndpointsJudged { .. } | Event::Judged { .. } | Event::ConfirmationFinished { .. }
+        Event::EndpointsJudged { .. }
+            | Event::Judged { .. }
+            | Event::ConfirmationFinished { .. }
+            | Event::Surveyed { .. }
     );
     if !is_verdict {
         return None;
     }
     let computed = match planner.next(before, None) {
         Next::Decide(event) => Ok(event),
-        Next::Boot { commit, .. } => {
-            Err(format!("the samples ask for another boot of {} first", commit.short()))
-        }
+        Next::Boot(wish) => Err(format!("the samples ask for another boot of {} first", wish.commit.short())),
         Next::Run(boot) => Err(format!("the samples ask for another run in boot {boot} first")),
         Next::Over => Err("the samples leave nothing to decide".to_owned()),
     };

@@ -6,9 +6,11 @@
 //! tests/it/session_random.rs with labs of chance, and through the driver in tests/it/driver.rs.
 
 mod action;
+mod blocks;
 mod conclude;
 pub mod environment;
 mod event;
+mod further;
 mod judge;
 mod known;
 mod outlook;
@@ -18,23 +20,27 @@ mod revert;
 mod setup;
 mod shift;
 mod state;
+mod survey;
 
 pub use action::{Action, next_action};
+pub use blocks::{Cell, change, untestable};
 pub use conclude::{NOT_MEASURED, duration, outcome};
 pub use environment::Watch;
 pub use event::{EndpointOutcome, Event, Halt, Narrowing};
+pub use further::{Further, further};
 pub use judge::{Recomputed, against_good, recompute};
 pub use known::knowledge;
 pub use outlook::{Outlook, Play, play};
 pub use plan::{
-    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Fixup, Judging, Kbuild, MachineSpec, Place, Plan,
-    Purpose, Qemu, Reading, Recipe, Revert,
+    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Fixup, Judging, Kbuild, Kernel, Lineage, MachineSpec,
+    Place, Plan, Purpose, Qemu, Reading, Recipe, Revert, Survey,
 };
-pub use planner::{Next, Planner, choice};
+pub use planner::{Next, Planner, Wish, choice};
 pub use setup::{
     Beside, Canary, LDG, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step, Variant,
 };
 pub use state::{
-    Boot, BootStatus, Build, CommitState, Confirmation, EndpointVerdict, Fact, OpenStep, Run, Spent, State,
-    StateError, Took,
+    Boot, BootStatus, Build, CellState, CommitState, Confirmation, EndpointVerdict, Fact, OpenStep, Run,
+    Spent, State, StateError, Took,
 };
+pub use survey::{Follow, amounts, cells, follow, lost, reference, surveyed};

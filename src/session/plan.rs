@@ -1,6 +1,6 @@
 //! The plan: everything that was decided before the first measurement. Record 0 of the journal; never changes.
 
-use super::setup::Setup;
+use super::setup::{NamedVariant, Setup};
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +31,50 @@ pub enum Purpose {
         /// What the revert came to in git.
         revert: Revert,
     },
+    /// Measure kernels under variants and compare them, see [`Survey`].
+    Survey(Box<Survey>),
+}
+
+/// Kernels that are measured beside each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survey {
+    /// The kernels in the order given, the baseline among them; each commit once.
+    pub kernels: Vec<Kernel>,
+    /// Boots of each kernel under each variant; >= 2.
+    pub boots: u32,
+    /// Counted runs in each boot; >= 1.
+    pub runs: u32,
+    /// Whether a cell is compared with the baseline under the same variant, and not under the first.
+    pub own_baseline: bool,
+    /// Metrics beside the judged one that are columns of the table.
+    pub also: Vec<String>,
+    /// What a search between two of them is to be given of this one's arguments, as a shell takes it.
+    pub arguments: String,
+}
+
+/// A kernel of a survey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// The revision as given ("v6.15-rc4").
+    pub rev: String,
+    /// What it resolved to.
+    pub commit: CommitId,
+    /// How it stands to each kernel before it, in the order given.
+    pub lineage: Vec<Lineage>,
+}
+
+/// How a commit stands to another in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lineage {
+    /// It contains the other.
+    Descendant,
+    /// The other contains it.
+    Ancestor,
+    /// They have a common ancestor.
+    Diverged,
+    /// They have none.
+    Unrelated,
 }
 
 /// What git made of a revert.
@@ -276,6 +320,20 @@ pub struct Recipe {
     /// What is done around a run.
     #[serde(default, skip_serializing_if = "Setup::is_default")]
     pub setup: Setup,
+}
+
+impl Recipe {
+    /// Names of the variants that are measured under, that of the search first.
+    pub fn variants(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.variant.as_str()).chain(self.setup.also.iter().map(|also| also.name.as_str()))
+    }
+
+    /// The variant of a boot, by the name that stands in its record; an empty or unknown one is that of the search.
+    pub fn named(&self, name: &str) -> NamedVariant {
+        let also = self.setup.also.iter().find(|also| also.name == name);
+        let own = || NamedVariant { name: self.variant.clone(), sets: self.setup.variant.clone() };
+        also.cloned().unwrap_or_else(own)
+    }
 }
 
 /// Record 0.

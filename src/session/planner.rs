@@ -41,18 +41,31 @@ pub enum Next {
     /// Journal this decision and ask again.
     Decide(Event),
     /// Boot this kernel, building it first if need be.
-    Boot {
-        /// Its commit.
-        commit: CommitId,
-        /// Stage of the boot.
-        stage: u32,
-        /// Counted runs it is for.
-        runs: u32,
-    },
+    Boot(Wish),
     /// Take another run in this live boot.
     Run(BootNo),
     /// Nothing is left to measure.
     Over,
+}
+
+/// A boot that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// Its commit.
+    pub commit: CommitId,
+    /// Stage of the boot.
+    pub stage: u32,
+    /// Counted runs it is for.
+    pub runs: u32,
+    /// Variant, see [`Event::BootStarted`].
+    pub variant: String,
+}
+
+impl Wish {
+    /// A boot for the search.
+    pub(super) fn of_search(commit: CommitId, stage: u32, runs: u32) -> Self {
+        Self { commit, stage, runs, variant: String::new() }
+    }
 }
 
 /// The planner of one session.
@@ -132,7 +145,9 @@ impl Planner {
                 }
             }
             Fact::BootOver { boot } => {
-                let counts = |b: &Boot| counted(state, b) > 0 && !self.held.contains_key(&b.commit);
+                let counts = |b: &Boot| {
+                    b.variant.is_empty() && counted(state, b) > 0 && !self.held.contains_key(&b.commit)
+                };
                 if state.boot(*boot).is_some_and(counts) && !is_void(state, *boot) {
                     self.engine.boot_over();
                 }
@@ -152,6 +167,9 @@ impl Planner {
     }
 
     fn take_run(&mut self, state: &State, boot: &Boot, index: usize) {
+        if !boot.variant.is_empty() {
+            return;
+        }
         let is_warmup = index < state.warmup(boot);
         let node = self.index.get(&boot.commit).copied();
         let (Some(node), false) = (node, is_warmup || is_void(state, boot.boot)) else { return };
@@ -200,6 +218,7 @@ impl Planner {
             | Event::StepInterrupted { .. }
             | Event::VerdictRetracted { .. }
             | Event::Voided { .. }
+            | Event::Surveyed { .. }
             | Event::Halted { .. }
             | Event::Concluded { .. } => return,
         };
@@ -255,8 +274,10 @@ impl Planner {
     /// What to do next. `up`: an idle live boot that has the runs it is for.
     pub fn next(&mut self, state: &State, up: Option<&Boot>) -> Next {
         self.follow(state);
-        if state.plan.purpose != Purpose::Bisect {
-            return super::revert::next(self, state);
+        match state.plan.purpose {
+            Purpose::Bisect => {}
+            Purpose::RevertTest { .. } => return super::revert::next(self, state),
+            Purpose::Survey(_) => return super::survey::next(state),
         }
         if let Some(event) = shift::due(self, state) {
             return Next::Decide(event);
@@ -273,8 +294,11 @@ impl Planner {
             self.node(&boot.commit).filter(|_| runs > 0).map(|node| Live { node, runs })
         });
         match self.engine.next(costs, live) {
-            Step::Decide(decision) => self.event(state, &decision).map_or(Next::Over, Next::Decide),
-            Step::Over => Next::Over,
+            Step::Decide(decision) => match self.event(state, &decision) {
+                Some(event) => Next::Decide(event),
+                None => self.after(state),
+            },
+            Step::Over => self.after(state),
             Step::Measure { measure: Measure::Run { .. }, .. } => match up {
                 Some(boot) => Next::Run(boot.boot),
                 None => Next::Over,
@@ -283,21 +307,35 @@ impl Planner {
                 measure: Measure::Boot { node, runs } | Measure::Build { node, runs },
                 stage,
                 ..
-            } => Next::Boot { commit: self.commits[node].clone(), stage, runs },
+            } => Next::Boot(Wish::of_search(self.commits[node].clone(), stage, runs)),
         }
     }
 
+    /// What is left to do once the search is over: its verdict stands, whatever comes of this.
+    fn after(&self, state: &State) -> Next {
+        super::further::next(state, &[]).map_or(Next::Over, Next::Boot)
+    }
+
     /// What another machine can measure while these boots are under way: a kernel of the same block.
-    pub fn beside(&mut self, state: &State, pending: &[&Boot]) -> Option<(CommitId, u32, u32)> {
+    pub fn beside(&mut self, state: &State, pending: &[&Boot]) -> Option<Wish> {
         self.follow(state);
-        if state.plan.purpose != Purpose::Bisect {
-            let commit = super::revert::beside(state, pending)?;
-            return Some((commit, 0, self.engine.runs_per_boot(self.costs(state))));
+        match state.plan.purpose {
+            Purpose::Bisect => {}
+            Purpose::RevertTest { .. } => {
+                let commit = super::revert::beside(state, pending)?;
+                return Some(Wish::of_search(commit, 0, self.engine.runs_per_boot(self.costs(state))));
+            }
+            Purpose::Survey(_) => return super::survey::beside(state, pending),
+        }
+        if pending.iter().any(|boot| !boot.variant.is_empty()) {
+            return super::further::next(state, pending);
         }
         let under_way: Vec<(usize, u32)> =
             pending.iter().filter_map(|b| Some((self.node(&b.commit)?, b.stage))).collect();
         match self.engine.beside(self.costs(state), &under_way)? {
-            (Measure::Boot { node, runs }, stage) => Some((self.commits[node].clone(), stage, runs)),
+            (Measure::Boot { node, runs }, stage) => {
+                Some(Wish::of_search(self.commits[node].clone(), stage, runs))
+            }
             (Measure::Run { .. } | Measure::Build { .. }, _) => None,
         }
     }
@@ -385,8 +423,7 @@ impl Planner {
             return Some(Next::Over);
         }
         let boots: Vec<Vec<f64>> = state
-            .boots
-            .iter()
+            .searched()
             .filter(|b| b.commit == *base && !is_void(state, b.boot))
             .map(|b| judge::log_values(state, b).into_iter().map(|v| self.worse * v).collect())
             .filter(|runs: &Vec<f64>| !runs.is_empty())

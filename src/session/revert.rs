@@ -2,7 +2,7 @@
 
 use super::event::EndpointOutcome;
 use super::judge;
-use super::planner::{Next, Planner, counted, is_void};
+use super::planner::{Next, Planner, Wish, counted, is_void};
 use super::state::State;
 use crate::model::CommitId;
 use crate::search::{Decision, Step};
@@ -46,13 +46,13 @@ pub(super) fn next(planner: &Planner, state: &State) -> Next {
         Some(EndpointOutcome::Change(_) | EndpointOutcome::Undecided) | None => {}
     }
     let runs = planner.engine().runs_per_boot(planner.costs(state));
-    Next::Boot { commit: turn(state, &kernels).clone(), stage: 0, runs }
+    Next::Boot(Wish::of_search(turn(state, &kernels).clone(), 0, runs))
 }
 
 /// Boots of a commit with counted runs.
 fn boots(state: &State, commit: &CommitId) -> usize {
     let counts = |b: &&super::state::Boot| counted(state, b) > 0 && !is_void(state, b.boot);
-    state.boots.iter().filter(|b| b.commit == *commit).filter(counts).count()
+    state.searched().filter(|b| b.commit == *commit).filter(counts).count()
 }
 
 /// Whose turn it is.

@@ -206,7 +206,7 @@ pub struct Setup {
     /// Tunables in effect.
     #[serde(skip_serializing_if = "Variant::is_default")]
     pub variant: Variant,
-    /// Further variants; a session that is started has none.
+    /// Further variants: of a survey, and those that a search measures its culprit under.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<NamedVariant>,
     /// How a shell on each role is started, its script on standard input ("ssh root@ldg sh"). A role that is not in it,
@@ -248,10 +248,15 @@ impl Setup {
         *self == Self::default()
     }
 
+    /// All variants that are measured under.
+    pub fn variants(&self) -> impl Iterator<Item = &Variant> {
+        std::iter::once(&self.variant).chain(self.also.iter().map(|also| &also.sets))
+    }
+
     /// Whether a machine has more to do than to run the workload.
     pub fn is_staged(&self) -> bool {
         let Self {
-            variant,
+            variant: _,
             also: _,
             roles,
             env,
@@ -264,7 +269,7 @@ impl Setup {
             environment,
             evidence,
         } = self;
-        !(variant.is_default()
+        !(self.variants().all(Variant::is_default)
             && roles.is_empty()
             && env.is_empty()
             && run_on.is_empty()

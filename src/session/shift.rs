@@ -63,8 +63,7 @@ pub(super) fn due(planner: &Planner, state: &State) -> Option<Event> {
 
 fn machine_moved(state: &State, end: &CommitId, jump: &Jump) -> Event {
     let boots: Vec<BootNo> = state
-        .boots
-        .iter()
+        .searched()
         .filter(|b| b.boot < jump.at && counted(state, b) > 0 && !is_void(state, b.boot))
         .map(|b| b.boot)
         .collect();
@@ -79,7 +78,7 @@ fn machine_moved(state: &State, end: &CommitId, jump: &Jump) -> Event {
 
 fn counting<'a>(state: &'a State, commit: &CommitId) -> impl Iterator<Item = &'a Boot> {
     let commit = commit.clone();
-    state.boots.iter().filter(move |b| b.commit == commit && counted(state, b) > 0 && !is_void(state, b.boot))
+    state.searched().filter(move |b| b.commit == commit && counted(state, b) > 0 && !is_void(state, b.boot))
 }
 
 fn was_voided(state: &State, commit: &CommitId) -> bool {

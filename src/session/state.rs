@@ -3,10 +3,10 @@
 mod steps;
 
 use super::event::{EndpointOutcome, Event, Halt, Narrowing};
-use super::plan::{Plan, Purpose, Revert};
+use super::plan::{Plan, Purpose, Revert, Survey};
 use crate::model::{
-    Artifact, BootNo, BootRecord, CommitId, Conclusion, Evidence, InfraFailure, StepId, SutId, Untestable,
-    Verdict,
+    Artifact, BootNo, BootRecord, CommitId, Conclusion, Evidence, InfraFailure, StepId, SurveyCell,
+    SurveyStep, SutId, Untestable, Verdict,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
@@ -50,6 +50,17 @@ pub struct CommitState {
     pub looks: u32,
 }
 
+/// What went wrong with a kernel under a variant that is not the search's: it says nothing of the commit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CellState {
+    /// Set when it cannot be measured.
+    pub untestable: Option<Untestable>,
+    /// Failed boots since the last measured run, oldest first.
+    pub failures: Vec<Untestable>,
+    /// Failed boots in all.
+    pub failures_in_all: usize,
+}
+
 /// Where a boot stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BootStatus {
@@ -91,6 +102,8 @@ pub struct Boot {
     pub slot: u32,
     /// Counted runs it is for.
     pub wanted: u32,
+    /// Variant, see [`Event::BootStarted`].
+    pub variant: String,
     /// Status.
     pub status: BootStatus,
     /// Identity, once it was up.
@@ -204,6 +217,8 @@ pub struct State {
     pub boots: Vec<Boot>,
     /// Commits by id; absent = nothing known.
     pub commits: BTreeMap<CommitId, CommitState>,
+    /// Kernels under variants of their own; absent = nothing went wrong.
+    pub cells: BTreeMap<(CommitId, String), CellState>,
     /// Steps without an end.
     pub open: BTreeMap<StepId, OpenStep>,
     /// The endpoint gate.
@@ -216,6 +231,8 @@ pub struct State {
     pub confirmed: Vec<Confirmation>,
     /// Parts of the range in which the search went on: last commit before (absent: good), first after, why.
     pub narrowed: Vec<(Option<CommitId>, CommitId, Narrowing)>,
+    /// What a survey came to.
+    pub surveyed: Option<(Vec<SurveyCell>, Vec<SurveyStep>)>,
     /// Boots that do not count any more, with reasons.
     pub voided: Vec<(Vec<BootNo>, String)>,
     /// What the search rests on.
@@ -250,12 +267,14 @@ impl State {
             last_step: 0,
             boots: Vec::new(),
             commits: BTreeMap::new(),
+            cells: BTreeMap::new(),
             open: BTreeMap::new(),
             endpoints: None,
             paths_dropped: None,
             confirmation: None,
             confirmed: Vec::new(),
             narrowed: Vec::new(),
+            surveyed: None,
             voided: Vec::new(),
             facts: Vec::new(),
             took: Took::default(),
@@ -276,6 +295,16 @@ impl State {
         self.commits.get(commit)
     }
 
+    /// What went wrong with a commit under a variant, if anything.
+    pub fn cell(&self, commit: &CommitId, variant: &str) -> Option<&CellState> {
+        self.cells.get(&(commit.clone(), variant.to_owned()))
+    }
+
+    /// The boots that a search and its verdicts rest on: those under its own variant.
+    pub fn searched(&self) -> impl Iterator<Item = &Boot> {
+        self.boots.iter().filter(|boot| boot.variant.is_empty())
+    }
+
     /// A boot by number.
     pub fn boot(&self, boot: BootNo) -> Option<&Boot> {
         usize::try_from(boot.0).ok().and_then(|n| n.checked_sub(1)).and_then(|at| self.boots.get(at))
@@ -290,9 +319,20 @@ impl State {
 
     /// The commits that must be measurable for the session to make sense: their failures stop it.
     pub fn essential(&self) -> BTreeSet<CommitId> {
+        if self.survey().is_some() {
+            return BTreeSet::from([self.plan.good.commit.clone()]);
+        }
         let mut all = BTreeSet::from([self.plan.good.commit.clone(), self.plan.bad.commit.clone()]);
         all.extend(self.plan.merge_bases.iter().cloned());
         all
+    }
+
+    /// What a survey is to do.
+    pub fn survey(&self) -> Option<&Survey> {
+        match &self.plan.purpose {
+            Purpose::Survey(survey) => Some(survey),
+            Purpose::Bisect | Purpose::RevertTest { .. } => None,
+        }
     }
 
     /// The reverted kernel of a revert test, if git could make it.
@@ -300,7 +340,8 @@ impl State {
         match &self.plan.purpose {
             Purpose::RevertTest { revert: Revert::Clean { commit }, .. } => Some(commit),
             Purpose::RevertTest { revert: Revert::Conflicts { .. } | Revert::AlreadyReverted, .. }
-            | Purpose::Bisect => None,
+            | Purpose::Bisect
+            | Purpose::Survey(_) => None,
         }
     }
 
@@ -337,8 +378,8 @@ impl State {
             Event::TailCut { .. } => {}
             Event::BuildStarted { step, commit } => self.build_started(*step, commit)?,
             Event::BuildFinished { step, result } => self.build_finished(*step, result)?,
-            Event::BootStarted { step, boot, sut, commit, stage, slot, runs } => {
-                self.boot_started(*step, *boot, *sut, commit, (*stage, *slot, *runs))?;
+            Event::BootStarted { step, boot, sut, commit, stage, slot, runs, variant } => {
+                self.boot_started(*step, *boot, *sut, (commit, variant), (*stage, *slot, *runs))?;
             }
             Event::BootFinished { step, boot, result } => self.boot_finished(*step, *boot, result)?,
             Event::RunStarted { step, boot, repetition } => self.run_started(*step, *boot, *repetition)?,
@@ -381,6 +422,7 @@ impl State {
                 }
                 self.voided.push((boots.clone(), reason.clone()));
             }
+            Event::Surveyed { cells, steps } => self.surveyed = Some((cells.clone(), steps.clone())),
             Event::Halted { halt } => self.halted = Some(halt.clone()),
             Event::Concluded { conclusion } => self.conclusion = Some((**conclusion).clone()),
         }
@@ -400,6 +442,10 @@ impl State {
                 known.failures.clear();
                 known.failures_in_all = 0;
             }
+        }
+        if self.survey().is_some() {
+            let reference = (self.plan.good.commit.clone(), self.plan.recipe.variant.clone());
+            self.cells.remove(&reference);
         }
     }
 
@@ -456,6 +502,7 @@ fn is_decision(event: &Event) -> bool {
         | Event::BootEnded { .. }
         | Event::StepInterrupted { .. }
         | Event::VerdictRetracted { .. }
+        | Event::Surveyed { .. }
         | Event::Halted { .. } => false,
     }
 }

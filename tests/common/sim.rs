@@ -145,9 +145,9 @@ impl Sim {
                     self.apply(&Event::BuildStarted { step, commit: commit.clone() });
                     self.apply(&Event::BuildFinished { step, result: built(commit) });
                 }
-                Action::Boot { commit, stage, slot, runs, sut } => {
+                Action::Boot { commit, stage, slot, runs, variant, sut } => {
                     let boot = BootNo(self.state.boots.len() as u64 + 1);
-                    self.apply(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs });
+                    self.apply(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs, variant });
                     let record = BootRecord { boot_id: boot.to_string(), ..BootRecord::default() };
                     self.apply(&Event::BootFinished { step, boot, result: BootResult::Booted(record) });
                 }

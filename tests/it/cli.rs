@@ -495,10 +495,6 @@ fn a_session_runs_its_steps_on_their_roles_and_its_workload_under_its_variant() 
     };
     rig.profile(&profile);
     rig.line(&LEVELS);
-    let two = ["start", "c0", "c8", "--variant", "nice", "--variant", "other", "--profile"];
-    let said = said_by(rig.command(&two).arg(rig.profile_path())).exits(2);
-    let refused = "measure under other beside nice: a session has one variant";
-    assert!(said.err.contains(refused), "{}", said.err);
     let env = ["start", "c0", "c8", "--session", "s", "--env", "COLOUR=blue", "--profile"];
     said_by(rig.command(&env).arg(rig.profile_path())).exits(0).tells("(\"c5\") is the regression");
 

@@ -10,7 +10,7 @@ use sched_bisect::lab::{BootJob, Machine as _, RunJob};
 use sched_bisect::model::{
     Artifact, BootNo, BootRecord, BootResult, CommitId, InfraKind, RunResult, StepId, UntestableKind,
 };
-use sched_bisect::session::{Qemu, Setup, Variant};
+use sched_bisect::session::{NamedVariant, Qemu, Setup, Variant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ struct Lab {
     session: TempDir,
     scratch: TempDir,
     boots: u64,
+    variant: NamedVariant,
 }
 
 impl Lab {
@@ -35,7 +36,8 @@ impl Lab {
             return None;
         };
         let dir = || tempfile::tempdir().expect("temporary directory");
-        Some(Self { kernel, session: dir(), scratch: dir(), boots: 0 })
+        let variant = NamedVariant { name: "default".to_owned(), sets: Variant::default() };
+        Some(Self { kernel, session: dir(), scratch: dir(), boots: 0, variant })
     }
 
     fn spec(run: &str, parser: &str) -> Qemu {
@@ -76,6 +78,7 @@ impl Lab {
             step: StepId(self.boots),
             artifact,
             boot: BootNo(self.boots),
+            variant: self.variant.clone(),
             dir,
             deadline: BOOT,
             log: self.log("boot.log"),
@@ -258,6 +261,7 @@ async fn a_run_past_its_deadline_fails_and_the_next_one_finds_a_quiet_guest() {
 
 /// Times of three runs in one boot under a variant, and what was read back with the last of them.
 async fn under(lab: &mut Lab, variant: Variant) -> Result<(Vec<f64>, BTreeMap<String, String>), String> {
+    lab.variant = NamedVariant { name: "of the test".to_owned(), sets: variant.clone() };
     let setup = Setup { variant, ..Setup::default() };
     let mut spec = Lab::spec("hackbench -g 1 -l 400", "hackbench");
     spec.programs.push("chrt".to_owned());
@@ -273,8 +277,13 @@ async fn under(lab: &mut Lab, variant: Variant) -> Result<(Vec<f64>, BTreeMap<St
                 times.push(metrics["time"]);
                 seen = settings;
             }
-            RunResult::Invalid { reason } => return Err(reason),
-            other @ (RunResult::Failed { .. } | RunResult::Untestable(_) | RunResult::Infra(_)) => {
+            RunResult::Untestable(untestable) if untestable.kind == UntestableKind::Knob => {
+                return Err(untestable.reason);
+            }
+            other @ (RunResult::Invalid { .. }
+            | RunResult::Failed { .. }
+            | RunResult::Untestable(_)
+            | RunResult::Infra(_)) => {
                 panic!("{other:?}")
             }
         }

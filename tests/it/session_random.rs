@@ -102,7 +102,16 @@ fn any_lab_event() -> impl Strategy<Value = Event> {
         (any_step(), any_build_result()).prop_map(|(step, result)| Event::BuildFinished { step, result }),
         (any_step(), any_boot(), 0..3_u32, any_commit(), 0..3_u32, 0..4_u32).prop_map(
             |(step, boot, sut, commit, stage, slot)| {
-                Event::BootStarted { step, boot, sut: SutId(sut), commit, stage, slot, runs: 1 }
+                Event::BootStarted {
+                    step,
+                    boot,
+                    sut: SutId(sut),
+                    commit,
+                    stage,
+                    slot,
+                    runs: 1,
+                    variant: String::new(),
+                }
             }
         ),
         (any_step(), any_boot(), any_boot_result()).prop_map(|(step, boot, result)| Event::BootFinished {
@@ -456,10 +465,10 @@ impl World {
                 prop_assert!(self.is_free(None), "two builds at once");
                 self.record(&Event::BuildStarted { step, commit })?;
             }
-            Action::Boot { commit, stage, slot, runs, sut } => {
+            Action::Boot { commit, stage, slot, runs, variant, sut } => {
                 prop_assert!(self.is_free(Some(sut)), "machine {} is busy", sut);
                 let boot = BootNo(self.state.boots.len() as u64 + 1);
-                self.record(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs })?;
+                self.record(&Event::BootStarted { step, boot, sut, commit, stage, slot, runs, variant })?;
             }
             Action::Run { boot, repetition } => {
                 let sut = self.state.boot(boot).map(|boot| boot.sut);

@@ -65,6 +65,7 @@ fn answer(state: &State, lab: &SimLab) -> Found {
         | ConclusionKind::NoopChange
         | ConclusionKind::NotMonotonic
         | ConclusionKind::Stopped
+        | ConclusionKind::Surveyed
         | ConclusionKind::Restored
         | ConclusionKind::Partial
         | ConclusionKind::NoEffect

@@ -26,8 +26,6 @@ pub struct Commands {
     pub boot: Option<String>,
     /// Run command.
     pub run: String,
-    /// What the boot command finds in SB_CMDLINE: more kernel command line.
-    pub cmdline: String,
     /// How a shell on each role is started; a role that is not in it is here.
     pub roles: BTreeMap<String, String>,
 }
@@ -42,6 +40,8 @@ pub struct CommandMachine {
     reader: Option<Reader>,
     /// Boot ids of the session so far.
     seen: HashSet<String>,
+    /// Name of the live boot's variant.
+    variant: String,
     /// What the live boot left running on this host.
     live: Option<LeftBehind>,
     /// Calls of roles so far.
@@ -52,7 +52,7 @@ impl CommandMachine {
     /// A machine with no live boot. `metric` is the judged one; `seen` holds the boot ids that the session's journal
     /// knows already.
     pub fn new(site: SharedSite, commands: Commands, metric: String, seen: HashSet<String>) -> Self {
-        Self { site, commands, metric, reader: None, seen, live: None, calls: 0 }
+        Self { site, commands, metric, reader: None, seen, variant: String::new(), live: None, calls: 0 }
     }
 
     /// Reads what runs print in this way, instead of taking its last line for the measurement.
@@ -89,6 +89,7 @@ impl CommandMachine {
 impl Machine for CommandMachine {
     async fn boot(&mut self, job: &BootJob) -> BootResult {
         self.off().await;
+        self.variant.clone_from(&job.variant.name);
         let shared = self.site.clone();
         let mut site = shared.lock().await;
         // Step numbers are unique in a session, over interruptions too.
@@ -114,9 +115,11 @@ impl Machine for CommandMachine {
         let mut env = vec![
             ("SB_BOOT".to_owned(), job.boot.to_string().into()),
             ("SB_BOOT_DIR".to_owned(), dir.clone().into()),
+            ("SB_VARIANT".to_owned(), self.variant.clone().into()),
         ];
-        if !self.commands.cmdline.is_empty() {
-            env.push(("SB_CMDLINE".to_owned(), self.commands.cmdline.clone().into()));
+        let cmdline = &job.variant.sets.cmdline;
+        if !cmdline.is_empty() {
+            env.push(("SB_CMDLINE".to_owned(), cmdline.into()));
         }
         let call = site.call(calling).with(&job.artifact.commit, &site.artifacts_dir(&job.artifact), env);
         let untestable = |kind, reason| BootResult::Untestable(Untestable { kind, reason });
@@ -159,6 +162,7 @@ impl Machine for CommandMachine {
             ("SB_BOOT".to_owned(), job.boot.to_string().into()),
             ("SB_BOOT_DIR".to_owned(), absolute(&job.dir).into()),
             ("SB_REPETITION".to_owned(), job.repetition.to_string().into()),
+            ("SB_VARIANT".to_owned(), self.variant.clone().into()),
         ];
         let call = site.call(calling).with(&job.artifact.commit, &site.artifacts_dir(&job.artifact), env);
         match call.answer().await {
@@ -218,6 +222,7 @@ impl Ground for CommandMachine {
             ("SB_BOOT".to_owned(), place.boot.to_string().into()),
             ("SB_BOOT_DIR".to_owned(), boot_dir.into()),
             ("SB_ROLE".to_owned(), call.role.to_owned().into()),
+            ("SB_VARIANT".to_owned(), self.variant.clone().into()),
         ];
         if place.repetition > 0 {
             env.push(("SB_REPETITION".to_owned(), place.repetition.to_string().into()));

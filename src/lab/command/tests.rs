@@ -4,6 +4,7 @@ use super::*;
 use crate::lab::process::end_leftovers;
 use crate::lab::{BootJob, BuildJob, Builder, Machine, RunJob};
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, InfraKind, RunResult, StepId, UntestableKind};
+use crate::session::{NamedVariant, Variant};
 use crate::workload::{Options, Parser, Reader};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -109,6 +110,7 @@ impl Lab {
             step,
             artifact: artifact.clone(),
             boot: BootNo(step.0),
+            variant: NamedVariant { name: "default".to_owned(), sets: Variant::default() },
             dir,
             deadline: self.deadline,
             log: self.path("boot.log"),

@@ -154,7 +154,8 @@ impl QemuMachine {
         let initramfs = self.initramfs().await?;
         let accel = self.accel(&image, &initramfs).await?;
         let token = token(job.boot);
-        let mut guest = self.start(accel, &image, &initramfs, &token, &mut log)?;
+        let mut guest =
+            self.start(accel, (&image, &initramfs), &token, &job.variant.sets.cmdline, &mut log)?;
         match self.prove(&mut guest, job, &token, deadline, &mut log).await {
             Ok(record) => {
                 guest.freeze();
@@ -253,7 +254,7 @@ impl QemuMachine {
         }
         let path = self.scratch.join("kvm-probe.log");
         let mut log = create_log(&path)?;
-        let mut guest = self.start(Accel::Kvm, image, initramfs, &token(BootNo(0)), &mut log)?;
+        let mut guest = self.start(Accel::Kvm, (image, initramfs), &token(BootNo(0)), "", &mut log)?;
         let reply = guest.greeting(Instant::now() + PROBE_DEADLINE, &mut log).await;
         guest.stop().await;
         match reply.map_err(|error| log_failed(&path, &error))? {
@@ -265,11 +266,12 @@ impl QemuMachine {
     fn start(
         &self,
         accel: Accel,
-        image: &Path,
-        initramfs: &Path,
+        (image, initramfs): (&Path, &Path),
         token: &str,
+        more_cmdline: &str,
         log: &mut Log,
     ) -> Result<Guest, Failure> {
+        let cmdline = format!("{} {more_cmdline}", self.spec.cmdline);
         let start = Start {
             program: &self.spec.program,
             accel,
@@ -278,7 +280,7 @@ impl QemuMachine {
             kernel: image,
             initramfs,
             token,
-            cmdline: &self.spec.cmdline,
+            cmdline: cmdline.trim(),
         };
         let program = &self.spec.program;
         Guest::start(&start, &self.owner, &self.scratch.join("qemu.stderr"), log).map_err(|error| {

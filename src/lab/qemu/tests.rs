@@ -3,6 +3,7 @@
 use super::*;
 use crate::lab::process::end_leftovers;
 use crate::model::{Artifact, CommitId, StepId};
+use crate::session::{NamedVariant, Variant};
 use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
@@ -94,7 +95,16 @@ fn artifact(dir: &Path) -> Artifact {
 
 fn boot_job(artifact: Artifact, boot: u64, deadline: Duration, log: &Path) -> BootJob {
     let dir = PathBuf::from(&artifact.dir);
-    BootJob { step: StepId(boot), artifact, boot: BootNo(boot), dir, deadline, log: log.to_path_buf() }
+    let variant = NamedVariant { name: "default".to_owned(), sets: Variant::default() };
+    BootJob {
+        step: StepId(boot),
+        artifact,
+        boot: BootNo(boot),
+        variant,
+        dir,
+        deadline,
+        log: log.to_path_buf(),
+    }
 }
 
 fn run_job(artifact: Artifact, boot: u64, deadline: Duration, log: &Path) -> RunJob {

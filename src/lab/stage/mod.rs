@@ -22,11 +22,13 @@ pub use self::perf::PERF;
 use self::checks::{CPU_TIMES, CPUS, cpus, idle_part};
 use self::trouble::{Trouble, blamed, done, ours, words};
 use super::{BootJob, Machine, RunJob};
-use crate::model::{Artifact, BootNo, BootResult, InfraFailure, InfraKind, RunResult, StepId, Untestable};
+use crate::model::{
+    Artifact, BootNo, BootResult, InfraFailure, InfraKind, RunResult, StepId, Untestable, UntestableKind,
+};
 use crate::session::environment::Fields;
 use crate::session::{LDG, Phase, SUT, Setup, Step};
 use crate::workload::Output;
-use crate::workload::tunables::{Settings, Tunables, declared_invalid};
+use crate::workload::tunables::{Settings, Tunables, Wrong, declared_invalid};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -132,6 +134,7 @@ pub trait Ground: Machine {
 pub struct Stage<G> {
     ground: G,
     setup: Setup,
+    /// Those of the live boot's variant.
     tunables: Tunables,
     /// Where it is kept that a step was done for good.
     done: PathBuf,
@@ -374,7 +377,13 @@ impl<G: Ground> Stage<G> {
             return Ok(());
         }
         let output = self.own(live, SUT, "tunables", &self.tunables.set()).await?;
-        let answer = self.tunables.read_back(&output.stdout).map_err(Trouble::Invalid)?;
+        let answer = self.tunables.read_back(&output.stdout).map_err(|wrong| {
+            if wrong.lacks {
+                Trouble::Commit(UntestableKind::Knob, wrong.reason)
+            } else {
+                Trouble::Invalid(wrong.reason)
+            }
+        })?;
         // Of the second run of a boot it is the variant's own.
         live.before.get_or_insert(answer.before);
         Ok(())
@@ -386,7 +395,8 @@ impl<G: Ground> Stage<G> {
         }
         let output = self.own(live, SUT, "tunables after", &self.tunables.read()).await?;
         let answer = self.tunables.read_back(&output.stdout);
-        answer.map(|answer| answer.settings).map_err(|why| Trouble::Invalid(format!("after the run: {why}")))
+        let invalid = |wrong: Wrong| Trouble::Invalid(format!("after the run: {}", wrong.reason));
+        answer.map(|answer| answer.settings).map_err(invalid)
     }
 
     /// A script of ours.
@@ -445,6 +455,7 @@ impl<G: Ground> Machine for Stage<G> {
             log: job.log.clone(),
         };
         let env = self.setup.env.clone().into_iter().collect();
+        self.tunables = Tunables::of(&job.variant.sets);
         let mut live = Live {
             place,
             env,

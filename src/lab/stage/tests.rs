@@ -3,7 +3,7 @@
 use super::*;
 use crate::lab::command::{CommandMachine, Commands, Site, SiteSpec, Tree};
 use crate::model::{CommitId, Relative};
-use crate::session::{Canary, Saturation, Settle, Variant};
+use crate::session::{Canary, NamedVariant, Saturation, Settle, Variant};
 use crate::workload::{Options, Parser, Reader};
 use std::collections::{BTreeMap, HashSet};
 
@@ -98,9 +98,9 @@ impl Lab {
         let dir = self.path(&format!("boot-{}", self.steps));
         std::fs::create_dir(&dir).expect("makes");
         let (step, boot, log) = (StepId(self.steps), BootNo(self.steps), self.path("boot.log"));
-        self.machine
-            .boot(&BootJob { step, artifact: Self::artifact(), boot, dir, deadline: OWN_DEADLINE, log })
-            .await
+        let variant = NamedVariant { name: "default".to_owned(), sets: self.machine.setup.variant.clone() };
+        let (artifact, deadline) = (Self::artifact(), OWN_DEADLINE);
+        self.machine.boot(&BootJob { step, artifact, boot, variant, dir, deadline, log }).await
     }
 
     pub(super) async fn run(&mut self) -> RunResult {
@@ -269,10 +269,11 @@ async fn a_tunable_is_recorded_with_the_sample_and_put_back_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_knob_that_is_absent_or_moves_makes_the_run_invalid() {
+async fn a_kernel_that_lacks_a_knob_is_not_measured_and_one_that_moves_makes_the_run_invalid() {
     let mut lab = Lab::booted(with_file("/sys/kernel/no-such-knob", "3"), "echo 5").await;
     let reason = "knob not available: /sys/kernel/no-such-knob (no /sys/kernel/no-such-knob)".to_owned();
-    assert_eq!(reason_of_run(lab.run().await), ("invalid", reason));
+    let RunResult::Untestable(untestable) = lab.run().await else { panic!("it is absent") };
+    assert_eq!((untestable.kind, untestable.reason), (UntestableKind::Knob, reason));
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let path = dir.path().join("knob").display().to_string();

@@ -15,7 +15,7 @@ fn revert_of(state: &State) -> (Option<CommitId>, String) {
         Purpose::RevertTest { commit, subject, .. } => {
             (Some(commit.clone()), format!("{} (\"{subject}\")", commit.short()))
         }
-        Purpose::Bisect => (None, String::new()),
+        Purpose::Bisect | Purpose::Survey(_) => (None, String::new()),
     }
 }
 
@@ -25,7 +25,8 @@ pub(super) fn unmade(state: &State) -> Conclusion {
     let files = match &state.plan.purpose {
         Purpose::RevertTest { revert: Revert::Conflicts { files }, .. } => Some(files),
         Purpose::RevertTest { revert: Revert::Clean { .. } | Revert::AlreadyReverted, .. }
-        | Purpose::Bisect => None,
+        | Purpose::Bisect
+        | Purpose::Survey(_) => None,
     };
     let mut conclusion = match files {
         Some(files) => bare(

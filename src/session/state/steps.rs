@@ -80,7 +80,7 @@ impl State {
         step: StepId,
         boot: BootNo,
         sut: SutId,
-        commit: &CommitId,
+        (commit, variant): (&CommitId, &str),
         (stage, slot, wanted): (u32, u32, u32),
     ) -> Result<(), String> {
         if boot.0 != self.boots.len() as u64 + 1 {
@@ -100,6 +100,7 @@ impl State {
             stage,
             slot,
             wanted,
+            variant: variant.to_owned(),
             status: BootStatus::Starting,
             record: None,
             runs: Vec::new(),
@@ -136,8 +137,7 @@ impl State {
             BootResult::Untestable(untestable) => {
                 entry.status = BootStatus::Broken;
                 entry.lost.push(untestable.reason.clone());
-                let commit = entry.commit.clone();
-                self.failed(&commit, untestable);
+                self.failed(boot, untestable);
                 self.infra.remove(&machine);
             }
             BootResult::Infra(failure) => {
@@ -187,7 +187,7 @@ impl State {
         }
         let attempts = self.plan.recipe.attempts.run;
         let entry = self.boot_mut(boot)?;
-        let (commit, machine) = (entry.commit.clone(), Some(entry.sut));
+        let machine = Some(entry.sut);
         match result {
             RunResult::Measured { metrics, settings, evidence } => {
                 entry.runs.push(Run {
@@ -199,7 +199,7 @@ impl State {
                 entry.failed_attempts = 0;
                 self.spent.runs += 1;
                 self.infra.remove(&machine);
-                self.commits.entry(commit).or_default().failures.clear();
+                self.succeeded(boot);
             }
             RunResult::Invalid { reason } => {
                 self.lost_run(boot, attempts, UntestableKind::InvalidOutput, reason)?
@@ -208,7 +208,7 @@ impl State {
             RunResult::Untestable(untestable) => {
                 entry.status = BootStatus::Broken;
                 entry.lost.push(untestable.reason.clone());
-                self.failed(&commit, untestable);
+                self.failed(boot, untestable);
                 self.infra.remove(&machine);
             }
             RunResult::Infra(failure) => {
@@ -235,8 +235,7 @@ impl State {
         entry.lost.push(reason.to_owned());
         if entry.failed_attempts >= attempts {
             entry.status = BootStatus::Broken;
-            let commit = entry.commit.clone();
-            self.failed(&commit, &Untestable { kind, reason: reason.to_owned() });
+            self.failed(boot, &Untestable { kind, reason: reason.to_owned() });
         }
         self.infra.remove(&machine);
         Ok(())
@@ -252,16 +251,38 @@ impl State {
         self.infra.entry(source).or_default().push(failure.clone());
     }
 
-    /// One more boot of a commit came to nothing.
-    fn failed(&mut self, commit: &CommitId, untestable: &Untestable) {
+    /// A run was measured: boots that failed before it were luck.
+    fn succeeded(&mut self, boot: BootNo) {
+        let Some(Boot { commit, variant, .. }) = self.boot(boot).cloned() else { return };
+        if variant.is_empty() {
+            self.commits.entry(commit).or_default().failures.clear();
+        } else if let Some(cell) = self.cells.get_mut(&(commit, variant)) {
+            cell.failures.clear();
+        }
+    }
+
+    /// One more boot of a commit came to nothing. Under a variant of its own that says nothing of the commit.
+    fn failed(&mut self, boot: BootNo, untestable: &Untestable) {
+        let Some(Boot { commit, variant, .. }) = self.boot(boot).cloned() else { return };
         let attempts = self.plan.recipe.attempts.boot as usize;
-        let known = self.commits.entry(commit.clone()).or_default();
-        known.failures.push(untestable.clone());
-        known.failures_in_all += 1;
-        let declared = untestable.kind == UntestableKind::Declared;
-        if declared || known.failures.len() >= attempts || known.failures_in_all >= FLAKY_FACTOR * attempts {
-            known.untestable = Some(untestable.clone());
-            self.facts.push(Fact::Untestable { commit: commit.clone() });
+        let is_enough = |recent: usize, in_all: usize| {
+            untestable.kind.is_certain() || recent >= attempts || in_all >= FLAKY_FACTOR * attempts
+        };
+        if variant.is_empty() {
+            let known = self.commits.entry(commit.clone()).or_default();
+            known.failures.push(untestable.clone());
+            known.failures_in_all += 1;
+            if is_enough(known.failures.len(), known.failures_in_all) {
+                known.untestable = Some(untestable.clone());
+                self.facts.push(Fact::Untestable { commit });
+            }
+            return;
+        }
+        let cell = self.cells.entry((commit, variant)).or_default();
+        cell.failures.push(untestable.clone());
+        cell.failures_in_all += 1;
+        if is_enough(cell.failures.len(), cell.failures_in_all) {
+            cell.untestable = Some(untestable.clone());
         }
     }
 

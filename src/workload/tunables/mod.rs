@@ -141,10 +141,11 @@ impl Tunables {
     }
 
     /// Holds what the machine printed against what is wanted. Errors with every knob that is not as it should be, and why.
-    pub fn read_back(&self, stdout: &[u8]) -> Result<ReadBack, String> {
+    pub fn read_back(&self, stdout: &[u8]) -> Result<ReadBack, Wrong> {
         let text = String::from_utf8_lossy(stdout);
         let mut answer = ReadBack::default();
         let mut wrong = Vec::new();
+        let mut lacks = false;
         let mut answered = vec![false; self.knobs.len()];
         for line in text.lines() {
             let fields: Vec<&str> = line.splitn(4, '\t').collect();
@@ -167,15 +168,27 @@ impl Tunables {
                     answer.settings.insert(knob.name.clone(), value);
                 }
                 "refused" => wrong.push(knob.refused(&value)),
-                _ => wrong.push(knob.absent(&value)),
+                _ => {
+                    lacks |= knob.is_the_kernels();
+                    wrong.push(knob.absent(&value));
+                }
             }
             answered[at] = true;
         }
         for (knob, _) in self.knobs.iter().zip(&answered).filter(|(_, answered)| !**answered) {
             wrong.push(format!("{} was not read back", knob.name));
         }
-        if wrong.is_empty() { Ok(answer) } else { Err(wrong.join("; ")) }
+        if wrong.is_empty() { Ok(answer) } else { Err(Wrong { reason: wrong.join("; "), lacks }) }
     }
+}
+
+/// What is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Every knob of it, and why.
+    pub reason: String,
+    /// Whether the kernel has not one of them at all: then it cannot be measured so, however often it is tried.
+    pub lacks: bool,
 }
 
 /// Mark on standard error of a run that could not be given its policy, nice or cgroup; the reason follows.
@@ -197,6 +210,14 @@ impl Knob {
                 What::File { .. } | What::Feature | What::Governor | What::Cmdline | What::Processes { .. },
                 _,
             ) => value.to_owned(),
+        }
+    }
+
+    /// Whether it is the kernel that has it or has it not.
+    fn is_the_kernels(&self) -> bool {
+        match self.what {
+            What::Feature | What::File { .. } | What::Governor => true,
+            What::Cmdline | What::Processes { .. } => false,
         }
     }
 

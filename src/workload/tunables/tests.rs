@@ -32,18 +32,22 @@ impl Kernel {
     fn set(&self, variant: &Variant) -> Result<ReadBack, String> {
         let tunables = Tunables::of(variant);
         let (_, stdout, _) = sh(&tunables.set(), self.0.path());
-        tunables.read_back(&stdout)
+        reason(tunables.read_back(&stdout))
     }
 
     fn read(&self, variant: &Variant) -> Result<ReadBack, String> {
         let tunables = Tunables::of(variant);
         let (_, stdout, _) = sh(&tunables.read(), self.0.path());
-        tunables.read_back(&stdout)
+        reason(tunables.read_back(&stdout))
     }
 
     fn file(&self, path: &str) -> String {
         std::fs::read_to_string(self.0.path().join(path)).expect("is there")
     }
+}
+
+fn reason(read: Result<ReadBack, Wrong>) -> Result<ReadBack, String> {
+    read.map_err(|wrong| wrong.reason)
 }
 
 fn variant(set: impl FnOnce(&mut Variant)) -> Variant {
@@ -87,10 +91,23 @@ fn case_34_a_knob_that_is_absent_is_no_measurement_and_is_named() {
 }
 
 #[test]
+fn a_knob_that_the_kernel_lacks_is_told_from_one_that_is_not_as_it_should_be() {
+    let features = variant(|v| v.features = vec!["NO_PLACE_LAG".to_owned()]);
+    let lacks = |answer: &[u8]| Tunables::of(&features).read_back(answer).expect_err("wrong").lacks;
+    assert!(lacks(b"knob\t0\tabsent\t/sys/x\n"));
+    assert!(!lacks(b"knob\t0\tis\tPLACE_LAG\n"));
+    assert!(!lacks(b""));
+    let service =
+        variant(|v| (v.policy, v.processes) = (Some("batch".to_owned()), vec!["mysqld".to_owned()]));
+    let absent = Tunables::of(&service).read_back(b"knob\t0\tabsent\tmysqld\n").expect_err("wrong");
+    assert!(!absent.lacks, "that a service does not run is not the kernel's");
+}
+
+#[test]
 fn case_34_three_is_not_three_milliseconds() {
     let tunables = Tunables::of(&variant(|v| v.base_slice_ns = Some(3_000_000)));
     assert_eq!(
-        tunables.read_back(b"knob\t0\twas\t700000\nknob\t0\tis\t3\n"),
+        reason(tunables.read_back(b"knob\t0\twas\t700000\nknob\t0\tis\t3\n")),
         Err("base_slice_ns was set to 3000000 and reads back 3 (the file is in nanoseconds)".to_owned())
     );
 }
@@ -120,7 +137,7 @@ fn the_choice_in_effect_is_read_out_of_a_list() {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let tunables = Tunables::of(&file_variant(path, "never"));
     assert!(tunables.read_back(b"knob\t0\tis\talways madvise [never]\n").is_ok());
-    let reason = tunables.read_back(b"knob\t0\tis\t[always] madvise never\n").expect_err("another");
+    let reason = tunables.read_back(b"knob\t0\tis\t[always] madvise never\n").expect_err("another").reason;
     assert_eq!(reason, format!("{path} was set to never and reads back always"));
 }
 
@@ -157,7 +174,10 @@ fn every_cpu_has_the_governor_or_the_run_is_invalid() {
 #[test]
 fn an_answer_that_breaks_off_is_no_answer() {
     let tunables = Tunables::of(&file_variant("/sys/kernel/a", "1"));
-    assert_eq!(tunables.read_back(b"knob\t0\twas\t0\n"), Err("/sys/kernel/a was not read back".to_owned()));
+    assert_eq!(
+        reason(tunables.read_back(b"knob\t0\twas\t0\n")),
+        Err("/sys/kernel/a was not read back".to_owned())
+    );
 }
 
 #[test]
@@ -208,7 +228,7 @@ fn a_services_threads_get_the_policy() {
     sleep.kill().and_then(|()| sleep.wait()).expect("it is ours");
     assert_eq!(seen.split(' ').nth(40), Some("3"));
     assert_eq!(
-        tunables.read_back(&stdout),
+        reason(tunables.read_back(&stdout)),
         Err("process no-such-service-here does not run on the SUT".to_owned())
     );
 }
