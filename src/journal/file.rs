@@ -114,7 +114,14 @@ impl Storage for FileStorage {
 /// The right to write a session; held by one process, freed by the operating system when it ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Closing the file would not do: a child of this process between fork and exec still has it, and with it the lock.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -122,7 +129,7 @@ impl Lock {
     pub fn take(session: &Path) -> Result<Self, JournalError> {
         let (path, file) = Self::open(session)?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(JournalError::Locked { path: session.to_owned() }),
             Err(TryLockError::Error(source)) => Err(JournalError::Io { path, source }),
         }
@@ -132,7 +139,7 @@ impl Lock {
     pub fn wait(directory: &Path) -> Result<Self, JournalError> {
         let (path, file) = Self::open(directory)?;
         file.lock().map_err(io(&path))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     fn open(directory: &Path) -> Result<(PathBuf, File), JournalError> {

@@ -14,7 +14,14 @@ use std::path::{Path, PathBuf};
 pub(super) struct Slot {
     root: PathBuf,
     dir: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Slot {
+    /// Closing the file would not do: a child of this process between fork and exec still has it, and with it the lock.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Slot {
@@ -25,7 +32,7 @@ impl Slot {
             fs::create_dir_all(&dir)?;
             let lock = File::options().create(true).truncate(false).write(true).open(dir.join("lock"))?;
             match lock.try_lock() {
-                Ok(()) => return Ok(Self { root: root.to_owned(), dir, _lock: lock }),
+                Ok(()) => return Ok(Self { root: root.to_owned(), dir, lock }),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }

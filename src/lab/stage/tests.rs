@@ -72,8 +72,7 @@ impl Lab {
             variant: "default".to_owned(),
         };
         let site = Site::shared(spec, Box::new(PlainTree(tree)));
-        let commands =
-            Commands { boot, run: run.to_owned(), roles: setup.roles.clone(), ..Commands::default() };
+        let commands = Commands { boot, run: run.to_owned(), roles: setup.roles.clone() };
         let machine = CommandMachine::new(site, commands, "time".to_owned(), HashSet::new());
         let done = dir.path().join("once-0");
         let machine = Stage::new(machine, setup, done, canaries);
