@@ -22,7 +22,7 @@
 //! | [`model`] | the field's words as types |
 //! | [`stats`] | likelihood of boots over levels and noise, information, drift, contrasts and intervals |
 //! | [`search`] | the graph of the range, the posterior over its commits, the engine that chooses what to measure |
-//! | [`session`] | plan, events, state, planner, verdicts, conclusion: the heart |
+//! | [`session`] | plan, events, state, planner, verdicts, surveys, what a machine must be like, conclusion: the heart |
 //! | [`sim`] | a simulated lab with the truth known: peers, an oracle, lower bounds; what a search would cost |
 //! | | *above: pure. Below: effects* |
 //! | [`journal`] | the append-only log: format, checksums, torn tail, lock |
@@ -30,7 +30,7 @@
 //! | [`profile`] | bisect-profiles: TOML in layers, with the origin of every value |
 //! | [`history`] | git: ranges, reverts, the private worktree; never the user's checkout |
 //! | [`lab`] | the ports `Builder` and `Machine`; adapters over commands, kbuild and QEMU |
-//! | [`report`] | JSON, text, progress, logs |
+//! | [`report`] | JSON, text, tables of surveys, progress, logs |
 //! | [`driver`] | the loop: journal the start, do the effect, sync, journal the end, apply, report |
 //! | [`cli`] | arguments, one file a subcommand, exit statuses |
 //!

@@ -57,5 +57,7 @@ mod simulate;
 mod statistics;
 #[path = "it/survey.rs"]
 mod survey;
+#[path = "it/variants.rs"]
+mod variants;
 #[path = "it/worktree.rs"]
 mod worktree;

@@ -2,8 +2,9 @@
 
 use crate::model::{BootNo, CommitId};
 use crate::session::State;
-use crate::session::environment::{Difference, Fields, Rules, of_kernel, quoted};
+use crate::session::environment::{Difference, Fields, Rules, between_kernels, of_kernel, quoted};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Values with more words than this are lists (scheduler features): only what differs of them is told.
 const LIST: usize = 8;
@@ -54,7 +55,9 @@ pub(super) fn facts(state: &State) -> Option<EnvironmentFacts> {
     let rules = Rules::of(&state.plan.recipe.setup);
     let told = |Difference { field, is, was }| FieldFacts { field, is, was };
     let of_the_kernel = match (of_kernel(state, &compared.0), of_kernel(state, &compared.1)) {
-        (Some(is), Some(was)) => rules.of_the_kernel(is, was).into_iter().map(told).collect(),
+        (Some(is), Some(was)) => {
+            rules.of_the_kernel(is, was, between_kernels(state)).into_iter().map(told).collect()
+        }
         (Some(_), None) | (None, Some(_)) | (None, None) => Vec::new(),
     };
     Some(EnvironmentFacts {
@@ -89,6 +92,15 @@ pub(super) fn lines(facts: &EnvironmentFacts) -> Vec<(&'static str, String)> {
         lines.push(("", words));
     }
     lines
+}
+
+/// "3 boots were cut short; the last, 7: environment: ..."
+pub(super) fn cut_short(moved: &[(BootNo, String)]) -> Option<String> {
+    let (boot, reason) = moved.last()?;
+    let boots: BTreeSet<&BootNo> = moved.iter().map(|(boot, _)| boot).collect();
+    let count =
+        if boots.len() == 1 { "1 boot was".to_owned() } else { format!("{} boots were", boots.len()) };
+    Some(format!("{count} cut short; the last, {boot}: {reason}"))
 }
 
 fn setting(facts: &EnvironmentFacts) -> String {

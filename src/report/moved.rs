@@ -1,4 +1,4 @@
-//! What moved between two kernels, of all that was counted beside their runs.
+//! What moved between two kernels under a variant, of all that was counted beside their runs.
 //!
 //! For a reader who asks why. Nothing is judged: hundreds of counters are looked at and the largest differences listed, so
 //! some will stand out by chance; no part of the search or of a verdict rests on it. Means over boots (of runs, where a
@@ -8,9 +8,9 @@
 use super::environment::pair;
 use crate::lab::stage::{ELAPSED, PERF, SCHEDSTAT};
 use crate::model::{CommitId, Direction};
-use crate::session::{Boot, Run, State};
+use crate::session::{Boot, Cell, Run, State};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Least standard error, as a part of the mean.
 const LEAST: f64 = 1e-3;
@@ -60,14 +60,11 @@ struct Counted<'s> {
 }
 
 impl<'s> Counted<'s> {
-    fn of(state: &'s State, commit: &CommitId) -> Self {
-        let counts =
-            |b: &&'s Boot| b.commit == *commit && !state.voided.iter().any(|(v, _)| v.contains(&b.boot));
+    fn of(state: &'s State, cell: &Cell) -> Self {
         let runs = |b: &'s Boot| -> Vec<&'s Run> {
             b.runs.iter().skip(state.warmup(b)).filter(|run| !run.evidence.is_empty()).collect()
         };
-        let boots = state.boots.iter().filter(counts).map(runs).filter(|runs| !runs.is_empty()).collect();
-        Self { boots }
+        Self { boots: cell.boots(state).map(runs).filter(|runs| !runs.is_empty()).collect() }
     }
 
     fn runs(&self) -> usize {
@@ -105,12 +102,20 @@ fn mean(values: &[(f64, f64)]) -> (f64, f64) {
     (mean, spread.max(mean / over).max((LEAST * mean).powi(2)))
 }
 
-/// The facts of a session in which something was counted; `None` else.
+/// The facts of a search in which something was counted; `None` else.
 pub(super) fn facts(state: &State) -> Option<MovedFacts> {
     let (commit, against) = pair(state);
+    // Under the search's own variant.
+    let cell = |commit| Cell { commit, variant: String::new() };
+    between(state, cell(commit), cell(against))
+}
+
+/// What moved from one kernel and variant to another; `None` where nothing was counted.
+pub(super) fn between(state: &State, is: Cell, was: Cell) -> Option<MovedFacts> {
+    let from = from(state, [&is, &was]);
+    let (commit, against) = (is.commit.clone(), was.commit.clone());
     let per_second = state.plan.recipe.metric.direction == Direction::Higher;
-    let (is, was) = (Counted::of(state, &commit), Counted::of(state, &against));
-    let from = from(state, [&commit, &against]);
+    let (is, was) = (Counted::of(state, &is), Counted::of(state, &was));
     let names = |counted: &Counted| -> BTreeSet<String> {
         counted.boots.iter().flatten().flat_map(|run| run.evidence.keys().cloned()).collect()
     };
@@ -147,17 +152,11 @@ fn is_of_domain(name: &str) -> bool {
 }
 
 /// Where the counts are from, each once: "schedstat: version 16". More than one of schedstat: the kernels differ in it.
-fn from(state: &State, commits: [&CommitId; 2]) -> Vec<String> {
-    let mut from: BTreeMap<String, ()> = BTreeMap::new();
-    for commit in commits {
-        let runs = state.boots.iter().filter(|b| b.commit == *commit).flat_map(|b| &b.runs);
-        for run in runs {
-            for name in [SCHEDSTAT, PERF] {
-                from.extend(run.settings.get(name).map(|words| (format!("{name}: {words}"), ())));
-            }
-        }
-    }
-    from.into_keys().collect()
+fn from(state: &State, cells: [&Cell; 2]) -> Vec<String> {
+    let runs = cells.into_iter().flat_map(|cell| cell.boots(state)).flat_map(|boot| &boot.runs);
+    let told = |run: &Run| [SCHEDSTAT, PERF].map(|name| Some(format!("{name}: {}", run.settings.get(name)?)));
+    let from: BTreeSet<String> = runs.flat_map(told).flatten().collect();
+    from.into_iter().collect()
 }
 
 /// The text: a head and a table; empty where nothing stands out and nothing is to be said.

@@ -157,11 +157,8 @@ pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
     for words in super::saturation::not_saturated(state) {
         tell("saturation", words);
     }
-    if let Some((boot, reason)) = state.moved.last() {
-        let boots: std::collections::BTreeSet<_> = state.moved.iter().map(|(boot, _)| boot).collect();
-        let count =
-            if boots.len() == 1 { "1 boot was".to_owned() } else { format!("{} boots were", boots.len()) };
-        tell("environment", format!("{count} cut short; the last, {boot}: {reason}"));
+    if let Some(words) = super::environment::cut_short(&state.moved) {
+        tell("environment", words);
     }
     for (boots, reason) in &state.voided {
         tell("voided", format!("{} boots do not count: {reason}", boots.len()));

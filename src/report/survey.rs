@@ -7,9 +7,13 @@ mod csv;
 mod markdown;
 mod text;
 
+use super::environment::EnvironmentFacts;
 use super::facts::{EndpointFacts, SpentFacts, subject};
+use super::moved::{self, MovedFacts};
 use crate::lab::shell::quoted;
-use crate::model::{Change, CommitId, ConclusionKind, Direction, Effect, Metric, Sense, UntestableKind};
+use crate::model::{
+    Change, CommitId, ConclusionKind, Direction, Effect, Metric, Sense, SurveyStep, UntestableKind,
+};
 use crate::search::Dag;
 use crate::session::{
     Boot, Cell, State, Survey, change, follow, lost, outcome, reference, surveyed, untestable,
@@ -72,6 +76,8 @@ pub struct SurveyReport {
     pub next_step: String,
     /// Exit status that goes with it.
     pub exit: u8,
+    /// What the machines were like; `null`: it was not looked, or not booted.
+    pub environment: Option<EnvironmentFacts>,
     /// What it cost.
     pub spent: SpentFacts,
 }
@@ -160,6 +166,8 @@ pub struct StepFacts {
     pub sense: Sense,
     /// How to search between them; `null` where no search can.
     pub command: Option<String>,
+    /// What else moved, of what was counted beside their runs; `null` where nothing was.
+    pub moved: Option<MovedFacts>,
 }
 
 impl SurveyReport {
@@ -191,6 +199,7 @@ impl SurveyReport {
             reason: end.reason,
             next_step: end.next_step,
             exit: end.exit,
+            environment: super::environment::facts(state),
             spent: SpentFacts::of(state),
         })
     }
@@ -349,19 +358,28 @@ fn steps(state: &State, survey: &Survey) -> Vec<StepFacts> {
             variant: step.variant.clone(),
             effect: step.effect,
             sense: if step.effect.relative > 0.0 { Sense::Regression } else { Sense::Improvement },
-            command: follow(state, step).map(|search| {
-                let one = state.plan.recipe.setup.also.is_empty();
-                let variant = if one { String::new() } else { format!(" --variant {}", word(&step.variant)) };
-                let more = if survey.arguments.is_empty() {
-                    String::new()
-                } else {
-                    format!(" {}", survey.arguments)
-                };
-                let (good, bad) = (word(&search.good.rev), word(&search.bad.rev));
-                format!("sched-bisect start {good} {bad} --find {}{variant}{more}", search.find)
-            }),
+            command: command(state, survey, step),
+            moved: moved::between(state, under(step, &step.to), under(step, &step.from)),
         })
         .collect()
+}
+
+fn under(step: &SurveyStep, commit: &CommitId) -> Cell {
+    Cell { commit: commit.clone(), variant: step.variant.clone() }
+}
+
+/// The search that would follow a step.
+fn command(state: &State, survey: &Survey, step: &SurveyStep) -> Option<String> {
+    let search = follow(state, step)?;
+    let (good, bad) = (word(&search.good.rev), word(&search.bad.rev));
+    let mut command = format!("sched-bisect start {good} {bad} --find {}", search.find);
+    if !state.plan.recipe.setup.also.is_empty() {
+        command.push_str(&format!(" --variant {}", word(&step.variant)));
+    }
+    if !survey.arguments.is_empty() {
+        command.push_str(&format!(" {}", survey.arguments));
+    }
+    Some(command)
 }
 
 /// A word for a shell, quoted only where it must be.

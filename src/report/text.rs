@@ -1,6 +1,7 @@
 //! The report and the status as text for a terminal of 80 columns.
 
 use super::facts::{CandidateFacts, Report, SpentFacts};
+use super::moved::MovedFacts;
 use super::survey::{SurveyReport, View};
 use crate::model::{Check, ConclusionKind};
 use crate::search::Dag;
@@ -35,7 +36,7 @@ pub fn text(report: &Report) -> String {
     }
     candidates(&mut out, report);
     environment(&mut out, report);
-    moved(&mut out, report);
+    moved(&mut out, report.moved.as_ref());
     line(&mut out, "spent", &expense(&report.spent));
     line(&mut out, "next", &report.conclusion.next_step);
     out
@@ -320,8 +321,8 @@ fn environment(out: &mut String, report: &Report) {
 }
 
 /// What was counted beside the runs.
-fn moved(out: &mut String, report: &Report) {
-    let Some(facts) = &report.moved else { return };
+pub(super) fn moved(out: &mut String, facts: Option<&MovedFacts>) {
+    let Some(facts) = facts else { return };
     let (head, table) = super::moved::lines(facts);
     line(out, "counted", &head);
     for row in table {

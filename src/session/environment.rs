@@ -69,13 +69,36 @@ const OWNERS: &[(&str, Owner)] = &[
     ("clocksource", Owner::Kernel),
     ("cpufreq_driver", Owner::Kernel),
     ("mitigation.*", Owner::Kernel),
-    // How it schedules, where nobody set it; what a variant sets is not compared at all.
+    // How it schedules, where nobody set it.
     ("sched.*", Owner::Kernel),
     ("memory_kib", Owner::Size),
 ];
 
 /// Fields that tell what the driver of another field offers: they are comparable only while that is the same.
 const BY_DRIVER: [&str; 3] = ["governor", "boost", "frequency_limits"];
+
+/// Beginning of the fields that are read from debugfs.
+const OF_DEBUGFS: &str = "sched.";
+
+/// Fields that a word of the kernel's command line may decide (nosmt, maxcpus=, noautogroup, sysctl.vm.swappiness=...),
+/// beside those that are the kernel's own; and what is sized by them.
+const BY_CMDLINE: [&str; 12] = [
+    "cpus_online",
+    "smt",
+    "numa_nodes",
+    "microcode",
+    "memory_kib",
+    "governor",
+    "boost",
+    "frequency_limits",
+    "thp",
+    "autogroup",
+    "sysctl.*",
+    "load.*",
+];
+
+/// Fields that are a kernel's own defaults where nobody sets them.
+const BY_DEFAULT: [&str; 3] = ["sysctl.*", "thp", "autogroup"];
 
 /// Beginnings of fields that do not come from the kernel: their absence is not its doing.
 const NOT_OF_THE_KERNEL: [&str; 6] = ["program.", "library.", "file.", "load.", "tty", "hostname"];
@@ -144,23 +167,32 @@ pub enum Between {
     OneKernel,
     /// Boots of two kernels.
     Kernels,
+    /// Boots of two kernels in guests of ours, in which nobody else sets anything.
+    Guests,
+    /// Boots with different kernel command lines, as their variants say, of one kernel or two.
+    CommandLines,
 }
 
 /// The rules of a session: what is not compared in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
     ignored: BTreeSet<String>,
+    /// Whether a variant mounts debugfs: then it comes into sight, and stays where boots share a machine.
+    may_mount: bool,
 }
 
 impl Rules {
-    /// What the profile ignores, and what its variants set: each of those is written and read back with every run.
+    /// What the profile ignores.
     pub fn of(setup: &Setup) -> Self {
-        let mut ignored: BTreeSet<String> =
-            setup.environment.iter().flat_map(|watch| watch.ignore.iter().cloned()).collect();
-        for variant in std::iter::once(&setup.variant).chain(setup.also.iter().map(|also| &also.sets)) {
-            ignored.extend(set_by(variant));
-        }
-        Self { ignored }
+        let ignored = setup.environment.iter().flat_map(|watch| watch.ignore.iter().cloned()).collect();
+        Self { ignored, may_mount: setup.variants().any(is_in_debugfs) }
+    }
+
+    /// What these variants set as well: what it was before does not reach their runs.
+    fn but_for(&self, variants: [&Variant; 2]) -> Self {
+        let mut rules = self.clone();
+        rules.ignored.extend(variants.into_iter().flat_map(set_by));
+        rules
     }
 
     /// Whether a field may differ.
@@ -172,17 +204,23 @@ impl Rules {
     pub fn differences(&self, is: &Fields, was: &Fields, between: Between) -> Vec<Difference> {
         let names: BTreeSet<&String> = is.keys().chain(was.keys()).collect();
         let differ = |name: &&String| {
-            !self.ignores(name) && is.get(*name) != was.get(*name) && must_stay(name, is, was, between)
+            let moved = is.get(*name) != was.get(*name) && must_stay(name, is, was, between);
+            moved && !self.ignores(name) && !self.came_into_sight(name, is, was)
         };
         names.into_iter().filter(differ).map(|name| difference(name, is, was)).collect()
     }
 
+    /// What debugfs shows, where it was mounted in between.
+    fn came_into_sight(&self, name: &str, is: &Fields, was: &Fields) -> bool {
+        self.may_mount && name.starts_with(OF_DEBUGFS) && !(is.contains_key(name) && was.contains_key(name))
+    }
+
     /// Fields that differ because the kernels do.
-    pub fn of_the_kernel(&self, is: &Fields, was: &Fields) -> Vec<Difference> {
+    pub fn of_the_kernel(&self, is: &Fields, was: &Fields, between: Between) -> Vec<Difference> {
         let names: BTreeSet<&String> = is.keys().chain(was.keys()).collect();
         let told = |name: &&String| {
             let same = is.get(*name) == was.get(*name) || owner(name) == Owner::Identity;
-            !same && !self.ignores(name) && !must_stay(name, is, was, Between::Kernels)
+            !same && !self.ignores(name) && !must_stay(name, is, was, between)
         };
         let size = |name: &&String| owner(name) != Owner::Size;
         names.into_iter().filter(told).filter(size).map(|name| difference(name, is, was)).collect()
@@ -213,8 +251,21 @@ fn set_by(variant: &Variant) -> Vec<String> {
     fields
 }
 
+/// Whether setting a variant reaches for debugfs.
+fn is_in_debugfs(variant: &Variant) -> bool {
+    let has_file =
+        variant.files.keys().chain(variant.expect.keys()).any(|path| path.starts_with("/sys/kernel/debug/"));
+    has_file || !variant.features.is_empty() || variant.base_slice_ns.is_some()
+}
+
 fn must_stay(name: &str, is: &Fields, was: &Fields, between: Between) -> bool {
     let (now, before) = (is.get(name), was.get(name));
+    let any = |names: &[&str]| !is_elsewhere(name) && names.iter().any(|pattern| fits(pattern, name));
+    match between {
+        Between::CommandLines if any(&BY_CMDLINE) => return false,
+        Between::Guests if any(&BY_DEFAULT) => return false,
+        Between::OneKernel | Between::Kernels | Between::Guests | Between::CommandLines => {}
+    }
     match owner(name) {
         Owner::Identity | Owner::Told => false,
         Owner::Kernel => between == Between::OneKernel,
@@ -241,50 +292,67 @@ fn driver<'f>(name: &str, fields: &'f Fields) -> Option<&'f String> {
     fields.get(&driver)
 }
 
-/// Whether the machine of a session boots kernels of its own: else what runs is one kernel, whatever the commit.
-fn boots_kernels(state: &State) -> bool {
+/// What boots of two kernels are held against each other for in a session.
+pub fn between_kernels(state: &State) -> Between {
     use super::plan::MachineSpec;
     match &state.plan.recipe.machine {
-        MachineSpec::Command { boot, .. } => boot.is_some(),
-        MachineSpec::Qemu(_) => true,
+        // What runs is one kernel, whatever the commit.
+        MachineSpec::Command { boot: None, .. } => Between::OneKernel,
+        MachineSpec::Command { boot: Some(_), .. } => Between::Kernels,
+        MachineSpec::Qemu(_) => Between::Guests,
     }
 }
 
-/// Why a boot of `commit` on the machine of `boot` with this fingerprint does not count; `None`: it is like the session's
-/// first boot there, or is that itself.
+/// Why boot `boot` with this fingerprint does not count; `None`: its machine is like it was in the first boot there of each
+/// variant, and its kernel like in its own first boots; or it is the first itself.
+///
+/// A fingerprint is taken before the boot's variant is set, and a machine that outlives the boot is put back after it: so
+/// boots of all variants are comparable, but for what a variant of either sets anyway, and for the kernel's command line,
+/// which is in effect from the start.
 pub fn moved(state: &State, boot: BootNo, is: &Fields) -> Option<String> {
     let this = state.boot(boot)?;
     if is.is_empty() {
         return None;
     }
     let rules = Rules::of(&state.plan.recipe.setup);
-    let one_kernel = !boots_kernels(state);
-    let between = |same: bool| if same || one_kernel { Between::OneKernel } else { Between::Kernels };
-    let first = first(state, this, |_| true)?;
-    let found = rules.differences(is, environment(first)?, between(first.commit == this.commit));
-    if !found.is_empty() {
-        return Some(words(&found, &format!("in boot {}", first.boot)));
-    }
-    let own = self::first(state, this, |other| other.commit == this.commit)?;
-    let found = rules.differences(is, environment(own)?, Between::OneKernel);
-    (!found.is_empty()).then(|| words(&found, &format!("in boot {} of the same kernel", own.boot)))
+    let sets = |boot: &Boot| state.plan.recipe.named(&boot.variant).sets;
+    let mine = sets(this);
+    references(state, this).into_iter().enumerate().find_map(|(at, other)| {
+        let theirs = sets(other);
+        let between = if mine.cmdline != theirs.cmdline {
+            Between::CommandLines
+        } else if this.commit == other.commit {
+            Between::OneKernel
+        } else {
+            between_kernels(state)
+        };
+        let found = rules.but_for([&mine, &theirs]).differences(is, environment(other)?, between);
+        let of = if at > 0 && this.commit == other.commit { " of the same kernel" } else { "" };
+        (!found.is_empty()).then(|| words(&found, &format!("in boot {}{of}", other.boot)))
+    })
 }
 
-/// The first boot on a boot's machine that was looked at.
-fn first<'s>(state: &'s State, this: &Boot, like: impl Fn(&Boot) -> bool) -> Option<&'s Boot> {
-    state
-        .boots
-        .iter()
-        .find(|b| b.boot != this.boot && b.sut == this.sut && environment(b).is_some() && like(b))
+/// The boots on a boot's machine that were looked at and are the first there under their variant, of any kernel or of this.
+fn references<'s>(state: &'s State, this: &Boot) -> Vec<&'s Boot> {
+    let mut seen: BTreeSet<(&str, bool)> = BTreeSet::new();
+    let there =
+        state.boots.iter().filter(|b| b.boot != this.boot && b.sut == this.sut && environment(b).is_some());
+    there
+        .filter(|b| {
+            let is_first = seen.insert((&b.variant, false));
+            (b.commit == this.commit && seen.insert((&b.variant, true))) || is_first
+        })
+        .collect()
 }
 
 fn environment(boot: &Boot) -> Option<&Fields> {
     boot.record.as_ref().map(|record| &record.environment).filter(|fields| !fields.is_empty())
 }
 
-/// The fingerprint of a kernel: that of its first boot that was looked at.
+/// The fingerprint of a kernel: that of its first boot that was looked at, under a search's variant or a survey's first.
 pub fn of_kernel<'s>(state: &'s State, commit: &CommitId) -> Option<&'s Fields> {
-    state.boots.iter().filter(|b| b.commit == *commit).find_map(environment)
+    let is_plain = |b: &&Boot| b.variant.is_empty() || b.variant == state.plan.recipe.variant;
+    state.boots.iter().filter(|b| b.commit == *commit).filter(is_plain).find_map(environment)
 }
 
 /// "environment: governor is powersave, was performance in boot 1; ...", with the way on.
@@ -345,11 +413,18 @@ mod tests {
         ] {
             assert!(found(&[(field, is)], &[(field, was)], Between::Kernels).is_empty(), "{field}");
             assert_eq!(found(&[(field, is)], &[(field, was)], Between::OneKernel).len(), 1, "{field}");
-            let told = Rules::default().of_the_kernel(&fields(&[(field, is)]), &fields(&[(field, was)]));
+            let told = Rules::default().of_the_kernel(
+                &fields(&[(field, is)]),
+                &fields(&[(field, was)]),
+                Between::Kernels,
+            );
             assert_eq!(told.len(), 1, "{field}");
         }
         let (is, was) = (fields(&[("kernel.release", "6.15")]), fields(&[("kernel.release", "6.14")]));
-        assert!(Rules::default().of_the_kernel(&is, &was).is_empty(), "that it is another kernel is no news");
+        assert!(
+            Rules::default().of_the_kernel(&is, &was, Between::Kernels).is_empty(),
+            "that it is another kernel is no news"
+        );
     }
 
     #[test]
@@ -360,7 +435,7 @@ mod tests {
             found(&[], &has, Between::OneKernel),
             ["sysctl.kernel.sched_child_runs_first is absent, was 0"]
         );
-        let told = Rules::default().of_the_kernel(&fields(&[]), &fields(&has));
+        let told = Rules::default().of_the_kernel(&fields(&[]), &fields(&has), Between::Kernels);
         assert_eq!(told.len(), 1);
         assert_eq!(
             found(&[], &[("program.hackbench", "01")], Between::Kernels),
@@ -376,7 +451,7 @@ mod tests {
             [("cpufreq_driver", "intel_pstate"), ("governor", "powersave")],
         );
         assert!(found(&is, &was, Between::Kernels).is_empty());
-        let told = Rules::default().of_the_kernel(&fields(&is), &fields(&was));
+        let told = Rules::default().of_the_kernel(&fields(&is), &fields(&was), Between::Kernels);
         assert_eq!(told.iter().map(|d| d.field.as_str()).collect::<Vec<_>>(), ["cpufreq_driver", "governor"]);
         assert_eq!(found(&is, &was, Between::OneKernel).len(), 2);
     }
@@ -401,24 +476,86 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_or_set_by_a_variant_is_not_compared() {
+    fn what_is_ignored_is_not_compared_and_what_a_variant_sets_only_with_boots_under_it() {
         let ignore = ["sysctl.*", "ldg:governor"].map(str::to_owned).to_vec();
         let watch = Watch { ignore, also: Vec::new() };
-        let variant = Variant {
+        let sets = Variant {
             governor: Some("performance".to_owned()),
             features: vec!["NO_PLACE_LAG".to_owned()],
             ..Variant::default()
         };
-        let also = vec![NamedVariant { name: "v".to_owned(), sets: variant }];
+        let also = vec![NamedVariant { name: "v".to_owned(), sets: sets.clone() }];
         let setup = Setup { environment: Some(watch), also, ..Setup::default() };
-        let rules = Rules::of(&setup);
-        for field in
-            ["sysctl.vm.swappiness", "ldg:sysctl.vm.swappiness", "ldg:governor", "governor", "sched.features"]
-        {
+        let (rules, plain) = (Rules::of(&setup), Variant::default());
+        let under = [rules.but_for([&plain, &sets]), rules.but_for([&sets, &plain])];
+        for field in ["sysctl.vm.swappiness", "ldg:sysctl.vm.swappiness", "ldg:governor"] {
             assert!(rules.ignores(field), "{field}");
         }
+        for field in ["governor", "sched.features"] {
+            assert!(
+                !rules.but_for([&plain, &plain]).ignores(field),
+                "what one variant left reaches another: {field}"
+            );
+            assert!(under.iter().all(|rules| rules.ignores(field)), "{field}");
+        }
         for field in ["smt", "ldg:smt", "thp", "sched.base_slice_ns"] {
-            assert!(!rules.ignores(field), "{field}");
+            assert!(!under.iter().any(|rules| rules.ignores(field)), "{field}");
+        }
+    }
+
+    #[test]
+    fn what_debugfs_shows_may_come_into_sight_where_a_variant_mounts_it_and_may_not_change() {
+        let sets = Variant { base_slice_ns: Some(700_000), ..Variant::default() };
+        let also = vec![NamedVariant { name: "v".to_owned(), sets }];
+        let mounts = Rules::of(&Setup { also, ..Setup::default() });
+        let (none, full, lazy) =
+            (fields(&[]), fields(&[("sched.preempt", "full")]), fields(&[("sched.preempt", "lazy")]));
+        let found =
+            |rules: &Rules, is: &Fields, was: &Fields| rules.differences(is, was, Between::OneKernel).len();
+        assert_eq!((found(&mounts, &full, &none), found(&mounts, &none, &full)), (0, 0));
+        assert_eq!(found(&mounts, &full, &lazy), 1);
+        assert_eq!(found(&Rules::default(), &full, &none), 1);
+    }
+
+    #[test]
+    fn of_two_command_lines_only_what_no_command_line_decides_must_stay() {
+        for (field, is, was) in [
+            ("cpus_online", "0-3", "0-7"),
+            ("smt", "off", "on"),
+            ("mitigation.retbleed", "Vulnerable", "Mitigation: untrained return thunk"),
+            ("clocksource", "hpet", "tsc"),
+            ("sched.preempt", "full", "voluntary"),
+            ("memory_kib", "250000", "500000"),
+            ("load.SB_SUT_CPUS", "4", "8"),
+        ] {
+            assert!(found(&[(field, is)], &[(field, was)], Between::CommandLines).is_empty(), "{field}");
+            assert_eq!(found(&[(field, is)], &[(field, was)], Between::OneKernel).len(), 1, "{field}");
+        }
+        for field in [
+            "program.bench",
+            "library.libc.so.6",
+            "file./etc/limits",
+            "tty",
+            "hz",
+            "cmdline",
+            "ldg:smt",
+            "ldg:sysctl.x",
+        ] {
+            assert_eq!(found(&[(field, "1")], &[(field, "2")], Between::CommandLines).len(), 1, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_default_that_differs_between_kernels_is_their_own_where_nobody_else_can_set_it() {
+        for field in ["sysctl.kernel.sched_rr_timeslice_ms", "thp", "autogroup"] {
+            assert!(found(&[(field, "1")], &[(field, "2")], Between::Guests).is_empty(), "{field}");
+            assert_eq!(found(&[(field, "1")], &[(field, "2")], Between::Kernels).len(), 1, "{field}");
+            assert_eq!(found(&[(field, "1")], &[(field, "2")], Between::OneKernel).len(), 1, "{field}");
+            let (is, was) = (fields(&[(field, "1")]), fields(&[(field, "2")]));
+            assert_eq!(Rules::default().of_the_kernel(&is, &was, Between::Guests).len(), 1, "and it is told");
+        }
+        for field in ["hz", "program.hackbench", "cmdline", "ldg:thp"] {
+            assert_eq!(found(&[(field, "1")], &[(field, "2")], Between::Guests).len(), 1, "{field}");
         }
     }
 

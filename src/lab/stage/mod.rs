@@ -12,6 +12,7 @@ mod perf;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod undo;
 mod watch;
 #[cfg(test)]
 mod watch_tests;
@@ -148,8 +149,12 @@ struct Live {
     place: Place,
     /// What every call finds in its environment.
     env: Vec<(String, String)>,
-    /// How the tunables read before they were set.
-    before: Option<Settings>,
+    /// What the boot's variant adds to the kernel's command line.
+    cmdline: String,
+    /// Whether it is known how its tunables read before they were set.
+    is_undoable: bool,
+    /// Whether the SUT was looked at as its variant makes it.
+    is_looked_at: bool,
     /// What belongs to every run of it.
     settings: Settings,
     /// What the machines are like.
@@ -167,6 +172,7 @@ impl<G: Ground> Stage<G> {
     }
 
     async fn prepare(&mut self, live: &mut Live) -> Result<(), Trouble> {
+        self.undo(live).await?;
         self.count_cpus(live).await?;
         if self.setup.canary.is_some() {
             self.settle(live).await?;
@@ -376,16 +382,24 @@ impl<G: Ground> Stage<G> {
         if self.tunables.is_empty() {
             return Ok(());
         }
+        // Of a later run it is the variant's own.
+        if !live.is_undoable {
+            let output = self.own(live, SUT, "tunables before", &self.tunables.read()).await?;
+            self.keep_undo(&self.tunables.found(&output.stdout))?;
+            live.is_undoable = true;
+        }
         let output = self.own(live, SUT, "tunables", &self.tunables.set()).await?;
-        let answer = self.tunables.read_back(&output.stdout).map_err(|wrong| {
+        self.tunables.read_back(&output.stdout).map_err(|wrong| {
             if wrong.lacks {
                 Trouble::Commit(UntestableKind::Knob, wrong.reason)
             } else {
                 Trouble::Invalid(wrong.reason)
             }
         })?;
-        // Of the second run of a boot it is the variant's own.
-        live.before.get_or_insert(answer.before);
+        if !live.is_looked_at {
+            self.look_again(live).await?;
+            live.is_looked_at = true;
+        }
         Ok(())
     }
 
@@ -395,8 +409,7 @@ impl<G: Ground> Stage<G> {
         }
         let output = self.own(live, SUT, "tunables after", &self.tunables.read()).await?;
         let answer = self.tunables.read_back(&output.stdout);
-        let invalid = |wrong: Wrong| Trouble::Invalid(format!("after the run: {}", wrong.reason));
-        answer.map(|answer| answer.settings).map_err(invalid)
+        answer.map_err(|wrong: Wrong| Trouble::Invalid(format!("after the run: {}", wrong.reason)))
     }
 
     /// A script of ours.
@@ -423,16 +436,13 @@ impl<G: Ground> Stage<G> {
         self.ground.call(call).await
     }
 
-    /// Cleans up and puts back; what goes wrong is for the log only, since the boot's numbers are in.
+    /// Cleans up and puts back; what goes wrong is for the log only, since the boot's numbers are in. What could not be put back
+    /// is tried again in the next boot, which needs it.
     async fn wind_up(&mut self, live: &Live) {
         if let Err(trouble) = self.steps(live, &[Phase::Clean]).await {
             tracing::warn!(boot = live.place.boot.0, reason = %trouble.words(), "could not clean up");
         }
-        let restore = live.before.as_ref().map_or_else(String::new, |before| self.tunables.restore(before));
-        if self.ground.outlives_boots()
-            && !restore.is_empty()
-            && let Err(trouble) = self.own(live, SUT, "restore", &restore).await
-        {
+        if let Err(trouble) = self.undo(live).await {
             tracing::warn!(boot = live.place.boot.0, reason = %trouble.words(), "could not put tunables back");
         }
     }
@@ -459,7 +469,9 @@ impl<G: Ground> Machine for Stage<G> {
         let mut live = Live {
             place,
             env,
-            before: None,
+            cmdline: job.variant.sets.cmdline.clone(),
+            is_undoable: false,
+            is_looked_at: false,
             settings: Settings::new(),
             environment: Fields::new(),
             quick: Fields::new(),

@@ -268,6 +268,20 @@ async fn a_tunable_is_recorded_with_the_sample_and_put_back_at_the_end() {
 }
 
 #[tokio::test]
+async fn what_was_set_before_a_knob_refused_is_put_back_too() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("a-knob").display().to_string();
+    std::fs::write(&path, "7\n").expect("writes");
+    let mut setup = with_file(&path, "3");
+    setup.variant.files.insert("/sys/kernel/no-such-knob".to_owned(), "3".to_owned());
+    let mut lab = Lab::booted(setup, "echo 5").await;
+    assert_eq!(reason_of_run(lab.run().await).0, "commit");
+    assert_eq!(std::fs::read_to_string(&path).expect("is there"), "3\n");
+    lab.machine.off().await;
+    assert_eq!(std::fs::read_to_string(&path).expect("is there"), "7\n");
+}
+
+#[tokio::test]
 async fn a_kernel_that_lacks_a_knob_is_not_measured_and_one_that_moves_makes_the_run_invalid() {
     let mut lab = Lab::booted(with_file("/sys/kernel/no-such-knob", "3"), "echo 5").await;
     let reason = "knob not available: /sys/kernel/no-such-knob (no /sys/kernel/no-such-knob)".to_owned();

@@ -56,25 +56,23 @@ impl<G: Ground> Stage<G> {
             let script = whole(&Asked { commands: &commands, also });
             let called = self.call(live, &role, "environment", &script, DEADLINE, false).await;
             let output = done(called, "environment", true)?;
-            let fields = self.settled(read(&String::from_utf8_lossy(&output.stdout)));
+            let fields = settled(read(&text(&output.stdout)), live);
             live.environment.extend(fields.into_iter().map(|(field, value)| (of_role(&role, &field), value)));
         }
         // What else the load is sized by stands in the plan, which never changes.
         let sized = live.env.iter().filter(|(name, _)| name.starts_with("SB_"));
         live.environment.extend(sized.map(|(name, value)| (format!("load.{name}"), value.clone())));
-        // A script of its own, since it is compared after each run: what changed since the first look is no change.
-        let again = self.own(live, SUT, "environment again", &quick()).await?;
-        live.quick = self.settled(read(&String::from_utf8_lossy(&again.stdout)));
-        Ok(())
+        self.look_again(live).await
     }
 
-    fn settled(&self, mut fields: Fields) -> Fields {
-        let also = self.setup.also.iter().map(|also| also.sets.cmdline.as_str());
-        let of_variants: Vec<&str> = also.chain([self.setup.variant.cmdline.as_str()]).collect();
-        if let Some(cmdline) = fields.get_mut("cmdline") {
-            *cmdline = settled_cmdline(cmdline, &of_variants);
+    /// As the runs of this boot find it. A script of its own, since it is compared after each of them: what changed since the
+    /// first look is no change, nor is what its variant has set.
+    pub(super) async fn look_again(&mut self, live: &mut Live) -> Result<(), Trouble> {
+        if self.setup.environment.is_some() {
+            let again = self.own(live, SUT, "environment again", &quick()).await?;
+            live.quick = settled(read(&text(&again.stdout)), live);
         }
-        fields
+        Ok(())
     }
 
     /// The commands that run on a role.
@@ -194,7 +192,7 @@ impl<G: Ground> Stage<G> {
 
     /// Whether the SUT is what it was when the boot began.
     fn stayed(&self, live: &Live, told: &str) -> Result<(), Trouble> {
-        let is: Fields = self.settled(read(told)).into_iter().filter(|(field, _)| is_quick(field)).collect();
+        let is: Fields = settled(read(told), live).into_iter().filter(|(field, _)| is_quick(field)).collect();
         let found = Rules::of(&self.setup).differences(&is, &live.quick, Between::OneKernel);
         if found.is_empty() {
             Ok(())
@@ -202,6 +200,14 @@ impl<G: Ground> Stage<G> {
             Err(ours(InfraKind::Environment, words(&found, "before the run")))
         }
     }
+}
+
+/// Without the words of the boot's own variant.
+fn settled(mut fields: Fields, live: &Live) -> Fields {
+    if let Some(cmdline) = fields.get_mut("cmdline") {
+        *cmdline = settled_cmdline(cmdline, &live.cmdline);
+    }
+    fields
 }
 
 fn text(stdout: &[u8]) -> String {

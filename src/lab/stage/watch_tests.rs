@@ -155,7 +155,7 @@ impl Drop for View {
 }
 
 #[tokio::test]
-async fn a_machine_that_changes_under_a_run_voids_it_and_one_that_a_variant_changes_does_not() {
+async fn a_machine_that_changes_under_a_run_voids_it_and_one_that_its_variant_changes_does_not() {
     let host = Host::new();
     host.write("swappiness", "60\n");
     let Some(view) = View::with(Path::new("/proc/sys/vm/swappiness"), &host.path("swappiness")) else {
@@ -176,11 +176,21 @@ async fn a_machine_that_changes_under_a_run_voids_it_and_one_that_a_variant_chan
 
     let sysctl = [("vm.swappiness".to_owned(), "61".to_owned())].into();
     let sets = Variant { sysctl, ..Variant::default() };
-    let also = vec![NamedVariant { name: "other".to_owned(), sets }];
-    let mut lab = Lab::new(Setup { also, ..setup }, set);
+    let also = vec![NamedVariant { name: "other".to_owned(), sets: sets.clone() }];
+    let mut lab = Lab::new(Setup { also, ..setup.clone() }, set);
     booted(&mut lab).await;
-    let result = reason_of_run(lab.run().await);
-    assert_eq!(result.0, "measured", "{}", result.1);
+    let (whose, words) = reason_of_run(lab.run().await);
+    assert_eq!(whose, "ours", "what another variant sets may not change under this one: {words}");
+
+    host.write("swappiness", "60\n");
+    let mut lab = Lab::new(Setup { variant: sets, ..setup }, "echo 5");
+    booted(&mut lab).await;
+    for _ in 0..2 {
+        let (whose, words) = reason_of_run(lab.run().await);
+        assert_eq!(whose, "measured", "{words}");
+    }
+    lab.machine.off().await;
+    assert_eq!(std::fs::read_to_string(host.path("swappiness")).expect("is there"), "60\n");
 }
 
 #[tokio::test]

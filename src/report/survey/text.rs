@@ -2,7 +2,8 @@
 
 use super::{Column, KernelFacts, Shown, SurveyReport, interval, percent};
 use crate::model::ConclusionKind;
-use crate::report::text::{expense, line, open_step, paragraph, wrapped};
+use crate::report::environment;
+use crate::report::text::{expense, line, moved, open_step, paragraph, wrapped};
 use crate::session::State;
 use std::fmt::Write;
 
@@ -53,8 +54,13 @@ impl SurveyReport {
                 }
                 None => paragraph(&mut out, "  (no search: their histories have nothing in common)"),
             }
+            moved(&mut out, step.moved.as_ref());
         }
         out.push('\n');
+        for (key, words) in self.environment.iter().flat_map(environment::lines) {
+            line(&mut out, key, &words);
+        }
+        self.cut_short(&mut out, "");
         line(&mut out, "spent", &expense(&self.spent));
         line(&mut out, "next", &self.next_step);
         out
@@ -78,9 +84,18 @@ impl SurveyReport {
             self.boots
         );
         line(&mut out, "cells", &words);
+        self.cut_short(&mut out, "environment");
         line(&mut out, "spent", &expense(&self.spent));
         line(&mut out, "next", &self.next_step);
         out
+    }
+
+    /// Boots of a machine that was not what it had been.
+    fn cut_short(&self, out: &mut String, key: &str) {
+        if let Some(words) = self.environment.as_ref().and_then(|facts| environment::cut_short(&facts.moved))
+        {
+            line(out, key, &words);
+        }
     }
 
     /// As many columns side by side as a mail holds; the others follow below.

@@ -57,15 +57,6 @@ pub struct Tunables {
 /// What was read back, by knob.
 pub type Settings = BTreeMap<String, String>;
 
-/// What the machine answered.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ReadBack {
-    /// As it reads now.
-    pub settings: Settings,
-    /// As it read before it was set.
-    pub before: Settings,
-}
-
 impl Tunables {
     /// Those of a variant.
     pub fn of(variant: &Variant) -> Self {
@@ -116,7 +107,7 @@ impl Tunables {
         script::all(&self.knobs, &self.variant, true)
     }
 
-    /// Shell that only reads.
+    /// Shell that only reads, for [`Tunables::read_back`], or for [`Tunables::found`] before they are set.
     pub fn read(&self) -> String {
         script::all(&self.knobs, &self.variant, false)
     }
@@ -140,32 +131,28 @@ impl Tunables {
         script::restore(&self.knobs, before)
     }
 
-    /// Holds what the machine printed against what is wanted. Errors with every knob that is not as it should be, and why.
-    pub fn read_back(&self, stdout: &[u8]) -> Result<ReadBack, Wrong> {
+    /// What the machine printed of each knob, whatever is wanted; of one that it has not, nothing.
+    pub fn found(&self, stdout: &[u8]) -> Settings {
         let text = String::from_utf8_lossy(stdout);
-        let mut answer = ReadBack::default();
+        let is = self.answers(&text).filter(|answer| answer.state == "is");
+        is.map(|answer| (answer.knob.name.clone(), answer.knob.chosen(&answer.value))).collect()
+    }
+
+    /// Holds what the machine printed against what is wanted. Errors with every knob that is not as it should be, and why.
+    pub fn read_back(&self, stdout: &[u8]) -> Result<Settings, Wrong> {
+        let text = String::from_utf8_lossy(stdout);
+        let mut settings = Settings::new();
         let mut wrong = Vec::new();
         let mut lacks = false;
         let mut answered = vec![false; self.knobs.len()];
-        for line in text.lines() {
-            let fields: Vec<&str> = line.splitn(4, '\t').collect();
-            let ["knob", at, state, value] = fields[..] else { continue };
-            let Some((at, knob)) = at.parse::<usize>().ok().and_then(|at| Some((at, self.knobs.get(at)?)))
-            else {
-                continue;
-            };
-            let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        for Answer { at, knob, state, value } in self.answers(&text) {
             match state {
-                "was" => {
-                    answer.before.insert(knob.name.clone(), knob.chosen(&value));
-                    continue;
-                }
                 "is" => {
                     let value = knob.chosen(&value);
                     if !knob.accepts(&value) {
                         wrong.push(knob.differs(&value));
                     }
-                    answer.settings.insert(knob.name.clone(), value);
+                    settings.insert(knob.name.clone(), value);
                 }
                 "refused" => wrong.push(knob.refused(&value)),
                 _ => {
@@ -178,8 +165,27 @@ impl Tunables {
         for (knob, _) in self.knobs.iter().zip(&answered).filter(|(_, answered)| !**answered) {
             wrong.push(format!("{} was not read back", knob.name));
         }
-        if wrong.is_empty() { Ok(answer) } else { Err(Wrong { reason: wrong.join("; "), lacks }) }
+        if wrong.is_empty() { Ok(settings) } else { Err(Wrong { reason: wrong.join("; "), lacks }) }
     }
+
+    fn answers<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Answer<'t>> {
+        text.lines().filter_map(|line| {
+            let fields: Vec<&str> = line.splitn(4, '\t').collect();
+            let ["knob", at, state, value] = fields[..] else { return None };
+            let at = at.parse::<usize>().ok()?;
+            let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(Answer { at, knob: self.knobs.get(at)?, state, value })
+        })
+    }
+}
+
+/// A line of the machine's answer.
+struct Answer<'t> {
+    at: usize,
+    knob: &'t Knob,
+    /// "is", "refused" or "absent".
+    state: &'t str,
+    value: String,
 }
 
 /// What is not as it should be.

@@ -11,7 +11,6 @@ put() { { printf '%s\n' "$2" >"$1"; } 2>/dev/null; }
 file() {
     [ -e "$2" ] || { say "$1" absent "$2"; return; }
     if [ $# -gt 2 ]; then
-        say "$1" was "$(cat "$2" 2>/dev/null)"
         put "$2" "$3" || { say "$1" refused "$(cat "$2" 2>/dev/null)"; return; }
     fi
     say "$1" is "$(cat "$2" 2>/dev/null)"
@@ -30,17 +29,13 @@ feature() {
     bare=${2#NO_}
     for list in "$DEBUG/sched/features" "$DEBUG/sched_features"; do
         [ -e "$list" ] && [ -n "$(state "$list" "$bare")" ] || continue
-        if [ "$4" = 1 ]; then
-            say "$1" was "$(state "$list" "$bare")"
-            put "$list" "$2"
-        fi
+        [ "$4" != 1 ] || put "$list" "$2"
         say "$1" is "$(state "$list" "$bare")"
         return
     done
     list=/proc/sys/kernel/$3
     [ -e "$list" ] || { say "$1" absent "$list"; return; }
     if [ "$4" = 1 ]; then
-        say "$1" was "$(toggle "$list" "$bare")"
         if [ "$2" = "$bare" ]; then put "$list" 1; else put "$list" 0; fi
     fi
     say "$1" is "$(toggle "$list" "$bare")"
@@ -53,7 +48,6 @@ governor() {
         case " $all " in *" $now "*) ;; *) all="$all $now" ;; esac
     done
     if [ -z "$2" ]; then say "$1" is "$all"; return; fi
-    say "$1" was "$all"
     for list in /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor; do put "$list" "$2"; done
     governor "$1" ''
 }
