@@ -65,11 +65,13 @@ pub(super) fn parse(output: &Output) -> Result<Metrics, Invalid> {
     broken(&stderr)?;
     broken(&stdout)?;
     let mut metrics = Metrics::default();
+    // Through a forced terminal lines end in CR LF.
+    let stdout = stdout.replace("\r\n", "\n");
     if let Some(document) = yaml_document(&stdout)? {
         from_yaml(&mut metrics, document)?;
     } else {
         // A run command may send the one to the other (2>&1).
-        let text = if stderr.contains("bogo ops/s") { &stderr } else { &stdout };
+        let text = if stderr.contains("bogo ops/s") { stderr.as_ref() } else { stdout.as_str() };
         from_text(&mut metrics, text)?;
     }
     if metrics.is_empty() {

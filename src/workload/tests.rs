@@ -104,6 +104,46 @@ fn each_recorded_output_is_read_as_it_was() {
     }
 }
 
+/// What each parser reads of an output, where it reads anything.
+fn read_by_all(output: &Output) -> String {
+    let mut text = String::new();
+    for parser in Parser::ALL.into_iter().filter(|parser| !parser.is_told()) {
+        if let Ok(metrics) = parser.read(output) {
+            writeln!(text, "    {parser}: {:?}", metrics.values()).expect("text takes it");
+        }
+    }
+    if text.is_empty() { "    no parser reads it\n".to_owned() } else { text }
+}
+
+#[test]
+fn outputs_of_programs_that_are_no_benchmark_are_not_taken_for_one() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/foreign");
+    let entries = std::fs::read_dir(&dir).expect("the outputs are there");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("can be listed").path()).collect();
+    files.sort();
+    let shown = |path: &PathBuf| {
+        let output = Output { stdout: std::fs::read(path).expect("can be read"), ..Output::default() };
+        format!("{}\n{}", path.file_name().unwrap_or_default().display(), read_by_all(&output))
+    };
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/parse"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, { insta::assert_snapshot!("foreign", files.iter().map(shown).collect::<String>()); });
+}
+
+#[test]
+fn case_63_numbers_behind_a_terminals_line_ends_are_read_the_same() {
+    for recorded in RUNS.iter() {
+        let mut output = recorded.output.clone();
+        for stream in [&mut output.stdout, &mut output.stderr] {
+            *stream = String::from_utf8_lossy(stream).replace('\n', "\r\n").into_bytes();
+        }
+        let values = |output| recorded.parser.read(output).ok().map(|metrics| metrics.values().clone());
+        assert_eq!(values(&output), values(&recorded.output), "{}", recorded.name);
+    }
+}
+
 #[test]
 fn every_parser_of_a_benchmark_has_recorded_outputs() {
     let seen: BTreeSet<&str> = RUNS.iter().map(|run| run.parser.name()).collect();
@@ -219,6 +259,7 @@ fn marks_of_a_broken_run_make_it_invalid_with_the_reason() {
         ("hackbench-killed", "ended before it was done"),
         ("hammerdb-user-failed", "FINISHED FAILED"),
         ("hammerdb-wrapped", "wrapped"),
+        ("hammerdb-4.12-buildschema", ""),
         ("sysbench-forced-shutdown", "FATAL"),
         ("sysbench-killed", "no final block"),
         ("sysbench-prepare", "no final block"),
