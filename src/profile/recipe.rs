@@ -298,6 +298,7 @@ fn contradictions(l: &mut Layers, recipe: &Recipe) {
         MachineSpec::Command { .. } => command_contradictions(l, recipe),
         MachineSpec::Qemu(_) => qemu_contradictions(l, recipe),
     }
+    ramp_up_contradictions(l, recipe);
     setup::contradictions(l, &recipe.variant, &recipe.setup, &recipe.machine);
     reading::contradictions(l, &recipe.metric, &recipe.reading, &recipe.machine);
 }
@@ -336,6 +337,21 @@ fn kbuild_contradictions(l: &mut Layers, kbuild: &Kbuild) {
             let message = format!("`build.required` holds {symbol:?}, which is no symbol with its value");
             l.contradiction("build.required", message, "write it as in a .config, e.g. \"CONFIG_HZ=250\"");
         }
+    }
+}
+
+/// A run that is over before its load is up has no time of which the idle part could be told.
+fn ramp_up_contradictions(l: &mut Layers, recipe: &Recipe) {
+    let ramp_up = recipe.setup.saturation.and_then(|saturation| saturation.ramp_up_s);
+    let run = recipe.deadlines.run_s;
+    if ramp_up.is_some_and(|ramp_up| ramp_up >= run) {
+        let message =
+            format!("`saturation.ramp_up` is not shorter than deadlines.run ({})", show_duration(&run));
+        l.contradiction(
+            "saturation.ramp_up",
+            message,
+            "give the time at the start of a run in which the load comes up, e.g. \"2m\"",
+        );
     }
 }
 

@@ -197,7 +197,12 @@ fn saturation(l: &mut Layers) -> Option<Saturation> {
     };
     let idle = l.optional("saturation.idle", part, |part| part.0.to_string());
     let ldg_cpus = l.optional("saturation.ldg_cpus", |value| number(value, 0.01, 1000.0), f64::to_string);
-    (idle.is_some() || ldg_cpus.is_some()).then_some(Saturation { idle, ldg_cpus })
+    let ramp_up_s = l.optional("saturation.ramp_up", duration, show_duration);
+    if ramp_up_s.is_some() && idle.is_none() {
+        let message = "`saturation.ramp_up` is set, but not how much may be idle".to_owned();
+        l.contradiction("saturation.ramp_up", message, "set `idle = \"10%\"` in [saturation]");
+    }
+    (idle.is_some() || ldg_cpus.is_some()).then_some(Saturation { idle, ldg_cpus, ramp_up_s })
 }
 
 fn steady(l: &mut Layers) -> Option<Steady> {

@@ -401,6 +401,8 @@ fn a_step_or_check_that_cannot_work_is_refused() {
             &more("[roles]\nldg = 5\n[canary]\nwithin = \"3%\""),
             &more("[saturation]\nidle = 10\n"),
             &more("[saturation]\nldg_cpus = 4\n"),
+            &more("[saturation]\nramp_up = \"2m\"\n"),
+            &more("[saturation]\nidle = \"10%\"\nramp_up = \"30m\"\n"),
             &more("[settle]\ndeadline = \"5m\"\n"),
             &more("[settle]\nload = \"low\"\nsystem = \"yes\"\nrunning = -1\ntemperature = 900\n"),
             &more("[judging]\nsteady_runs = 3\n"),

@@ -14,6 +14,10 @@ pub(super) fn not_saturated(state: &State) -> Vec<String> {
     let Some(asked) = plan.recipe.setup.saturation else { return Vec::new() };
     let mut words = Vec::new();
     if let Some(most) = asked.idle {
+        let unknown = state.searched().flat_map(|b| &b.runs).find_map(|run| run.settings.get(IDLE));
+        words.extend(unknown.map(|why| {
+            format!("not known whether the SUT was the limit: {why}; shorten saturation.ramp_up, or lengthen the run")
+        }));
         let ends = [(&plan.good.rev, &plan.good.commit), (&plan.bad.rev, &plan.bad.commit)];
         let idle = ends.iter().filter_map(|(rev, commit)| Some((rev, idle_of(state, commit)?)));
         let over: Vec<String> = idle

@@ -163,6 +163,9 @@ pub struct Saturation {
     pub idle: Option<Relative>,
     /// CPUs of the load generators together for each one of the SUT, at least.
     pub ldg_cpus: Option<f64>,
+    /// Seconds at the start of a run in which the load comes up; idle time in them does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_up_s: Option<u64>,
 }
 
 /// Which runs at the start of a boot do not count, beside a fixed number of them.

@@ -56,7 +56,8 @@ fn case_79_a_boot_counts_from_the_run_on_that_is_like_the_one_before() {
 fn case_36_a_sut_that_was_idle_is_told_beside_a_verdict_that_stands() {
     let idle = |percent: fn(usize) -> f64| {
         let mut sim = with_boots(|plan| {
-            plan.recipe.setup.saturation = Some(Saturation { idle: Some(Relative(0.1)), ldg_cpus: None });
+            plan.recipe.setup.saturation =
+                Some(Saturation { idle: Some(Relative(0.1)), ldg_cpus: None, ramp_up_s: None });
         });
         sim.also = Some((IDLE.to_owned(), percent));
         let mut rng = StdRng::seed_from_u64(36);

@@ -326,8 +326,11 @@ impl Far {
         let (start, end) = (with_suffix(call.log, ".sh"), with_suffix(call.log, ".end.sh"));
         std::fs::write(&start, far_script(call.script, mark, &env))?;
         std::fs::write(&end, end_script(mark))?;
-        let command =
-            |script: &Path| format!("{reached} <{}", quoted(&absolute(script).display().to_string()));
+        // In braces: of a pipeline the first command is to read it, not the last.
+        let command = |script: &Path| {
+            let script = quoted(&absolute(script).display().to_string());
+            format!("{{ {reached}\n}} <{script}")
+        };
         Ok(Self { start: command(&start), end: command(&end) })
     }
 }

@@ -1,5 +1,6 @@
 //! The short scripts that look at a machine, and what their answers mean.
 
+use crate::lab::shell::quoted;
 use crate::session::Settle;
 use crate::workload::Output;
 use std::fmt::Write as _;
@@ -9,6 +10,26 @@ pub(super) const CPUS: &str = "nproc 2>/dev/null || getconf _NPROCESSORS_ONLN";
 
 /// The first line of /proc/stat: time of all CPUs by what they did.
 pub(super) const CPU_TIMES: &str = "read -r line </proc/stat && echo \"$line\"";
+
+/// Reads the CPU times once more when `seconds` have passed, while the run goes on: it tells the directory in which the
+/// line is put and goes on in the background. The line stands there as a whole or not at all.
+pub(super) fn later(seconds: u64) -> String {
+    format!(
+        "dir=$(mktemp -d) || exit 1\n\
+         setsid sh -c 'sleep {seconds}; head -n 1 /proc/stat >\"$0/part\" && mv \"$0/part\" \"$0/line\"' \"$dir\" \
+         </dev/null >/dev/null 2>&1 &\n\
+         echo $! >\"$dir/pid\"\necho \"$dir\"\n"
+    )
+}
+
+/// After a run: ends what [`later`] started, which told `dir`, and gives the line that it put there, if it came to that.
+pub(super) fn gathered(dir: &str) -> String {
+    let dir = quoted(dir.trim());
+    format!(
+        "read -r pid <{dir}/pid; cat {dir}/line 2>/dev/null\n\
+         kill -9 -\"$pid\" 2>/dev/null; rm -rf {dir}\ntrue\n"
+    )
+}
 
 /// The number that [`CPUS`] gave.
 pub(super) fn cpus(output: &Output) -> Option<u32> {
@@ -88,6 +109,28 @@ mod tests {
         assert_eq!(idle_part(&before, &before), None);
         assert_eq!(idle_part(&before, &output("cpu0 1 2\n")), None);
         assert_eq!(idle_part(&after, &before), None, "a counter that ran backwards tells nothing");
+    }
+
+    #[test]
+    fn a_look_that_is_due_later_is_taken_while_something_else_runs_and_leaves_nothing() {
+        let sh = |script: &str| {
+            let done = Command::new("sh").arg("-c").arg(script).output().expect("sh is there");
+            assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+            String::from_utf8(done.stdout).expect("text")
+        };
+        let dir = sh(&later(0));
+        let line = std::path::Path::new(dir.trim()).join("line");
+        while !line.exists() {
+            std::thread::yield_now();
+        }
+        assert!(sh(&gathered(&dir)).starts_with("cpu "));
+        assert!(!std::path::Path::new(dir.trim()).exists());
+
+        let dir = sh(&later(300));
+        let pid = std::fs::read_to_string(std::path::Path::new(dir.trim()).join("pid")).expect("a pid");
+        assert_eq!(sh(&gathered(&dir)), "", "it was not due yet");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        assert!(!stat.is_ok_and(|stat| !stat.contains(") Z ")), "it sleeps on");
     }
 
     #[test]

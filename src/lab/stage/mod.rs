@@ -144,6 +144,14 @@ pub struct Stage<G> {
     live: Option<Live>,
 }
 
+/// The SUT's CPU times from which on a run's idle time counts.
+enum Times {
+    /// As the run began.
+    Now(Output),
+    /// They are put into this directory of the SUT when the load is up.
+    Later { dir: String, ramp_up_s: u64 },
+}
+
 /// A boot that is up.
 struct Live {
     place: Place,
@@ -314,9 +322,8 @@ impl<G: Ground> Stage<G> {
         self.steps(live, &[Phase::Run]).await?;
         let mut settings = live.settings.clone();
         self.set_tunables(live).await?;
-        let watched = self.setup.saturation.is_some_and(|saturation| saturation.idle.is_some());
-        let before = if watched { Some(self.own(live, SUT, "CPU times", CPU_TIMES).await?) } else { None };
         let seen = self.look_before(live).await?;
+        let times = self.times_before(live).await?;
         let mut output = match self.workload(live, deadline).await {
             Ok(output) => output,
             Err(failed) => {
@@ -324,11 +331,8 @@ impl<G: Ground> Stage<G> {
                 return Err(said.filter(|_| matches!(failed, Trouble::Failed(_))).unwrap_or(failed));
             }
         };
+        let idle = self.idle_part(live, times, &mut settings).await?;
         let gathered = self.look_after(live, seen).await?;
-        let idle = match before {
-            Some(before) => idle_part(&before, &self.own(live, SUT, "CPU times", CPU_TIMES).await?),
-            None => None,
-        };
         settings.extend(gathered.settings);
         settings.extend(self.tunables_after(live).await?);
         settings.extend(self.tunables.of_the_run());
@@ -345,6 +349,44 @@ impl<G: Ground> Stage<G> {
             | RunResult::Untestable(_)
             | RunResult::Infra(_)) => other,
         })
+    }
+
+    /// The SUT's CPU times as the run begins, or where they are put once its load is up; nothing where nobody asks.
+    async fn times_before(&mut self, live: &Live) -> Result<Option<Times>, Trouble> {
+        let Some(saturation) = self.setup.saturation.filter(|saturation| saturation.idle.is_some()) else {
+            return Ok(None);
+        };
+        let Some(ramp_up_s) = saturation.ramp_up_s else {
+            return Ok(Some(Times::Now(self.own(live, SUT, "CPU times", CPU_TIMES).await?)));
+        };
+        let script = checks::later(ramp_up_s);
+        let called = self.call(live, SUT, "CPU times", &script, OWN_DEADLINE, true).await;
+        let output = done(called, "CPU times", true)?;
+        Ok(Some(Times::Later { dir: String::from_utf8_lossy(&output.stdout).into_owned(), ramp_up_s }))
+    }
+
+    /// Part of the SUT's CPU time that was idle since then.
+    async fn idle_part(
+        &mut self,
+        live: &Live,
+        times: Option<Times>,
+        settings: &mut Settings,
+    ) -> Result<Option<f64>, Trouble> {
+        let Some(times) = times else { return Ok(None) };
+        let after = self.own(live, SUT, "CPU times after", CPU_TIMES).await?;
+        let (before, ramp_up_s) = match times {
+            Times::Now(before) => (before, None),
+            Times::Later { dir, ramp_up_s } => {
+                let script = checks::gathered(&dir);
+                (self.own(live, SUT, "CPU times gathered", &script).await?, Some(ramp_up_s))
+            }
+        };
+        let part = idle_part(&before, &after);
+        if let (None, Some(ramp_up_s)) = (part, ramp_up_s) {
+            let reason = format!("the run was over before its ramp-up of {ramp_up_s} s was");
+            settings.insert(IDLE.to_owned(), reason);
+        }
+        Ok(part)
     }
 
     async fn workload(&mut self, live: &Live, deadline: Duration) -> Result<Output, Trouble> {

@@ -292,7 +292,8 @@ async fn a_kernel_that_lacks_a_knob_is_not_measured_and_one_that_moves_makes_the
     let path = dir.path().join("knob").display().to_string();
     std::fs::write(&path, "7\n").expect("writes");
     let mut lab = Lab::booted(with_file(&path, "3"), &format!("echo 4 >{path}; echo 5")).await;
-    let reason = format!("after the run: {path} was set to 3 and reads back 4");
+    let reason =
+        format!("after the run: {path} was set to 3 and reads back 4");
     assert_eq!(reason_of_run(lab.run().await), ("invalid", reason));
 }
 
@@ -344,8 +345,38 @@ async fn a_sut_that_does_not_settle_is_tried_again_and_no_evidence() {
 
 #[tokio::test]
 async fn how_much_of_the_sut_was_idle_stands_beside_the_number() {
-    let saturation = Some(Saturation { idle: Some(Relative(0.1)), ldg_cpus: None });
+    let saturation = Some(Saturation { idle: Some(Relative(0.1)), ldg_cpus: None, ramp_up_s: None });
     let mut lab = Lab::booted(Setup { saturation, ..Setup::default() }, "sleep 0.3; echo 1").await;
     let RunResult::Measured { metrics, .. } = lab.run().await else { panic!("not measured") };
     assert!((0.0..=100.0).contains(&metrics[IDLE]), "{metrics:?}");
+}
+
+#[tokio::test]
+async fn idle_time_of_a_runs_ramp_up_does_not_count() {
+    // A file plays /proc/stat: idle until the load is up, then busy.
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let stat = dir.path().join("stat");
+    let counts = |user: u32, idle: u32| format!("cpu  {user} 0 0 {idle} 0 0 0 0 0 0\n");
+    let run = |first: &str, then: &str| {
+        let stat = stat.display();
+        format!("printf '{first}' >{stat}; sleep 2; printf '{then}' >{stat}; echo 1")
+    };
+    let run = run(&counts(0, 1000), &counts(900, 1100)).replace('\n', "\\n");
+    let saturation = |ramp_up_s| Some(Saturation { idle: Some(Relative(0.1)), ldg_cpus: None, ramp_up_s });
+    for (ramp_up_s, idle) in [(Some(1), 10.0), (None, 55.0)] {
+        std::fs::write(&stat, counts(0, 0)).expect("writes");
+        let mut setup = Setup { saturation: saturation(ramp_up_s), ..setup(vec![]) };
+        setup.roles.insert(SUT.to_owned(), format!("sed 's|/proc/stat|{}|' | sh", stat.display()));
+        let mut lab = Lab::booted(setup, &run).await;
+        let RunResult::Measured { metrics, settings, .. } = lab.run().await else { panic!("not measured") };
+        assert!((metrics[IDLE] - idle).abs() < 1e-9, "{ramp_up_s:?}: {metrics:?}");
+        assert!(!settings.contains_key(IDLE));
+    }
+
+    // One that is over before its load was up has no such time, and says so.
+    let mut lab =
+        Lab::booted(Setup { saturation: saturation(Some(300)), ..Setup::default() }, "echo 1").await;
+    let RunResult::Measured { metrics, settings, .. } = lab.run().await else { panic!("not measured") };
+    assert_eq!(metrics.get(IDLE), None);
+    assert_eq!(settings[IDLE], "the run was over before its ramp-up of 300 s was");
 }
