@@ -35,6 +35,8 @@ mod journal;
 mod kbuild;
 #[path = "it/levels.rs"]
 mod levels;
+#[path = "it/messages.rs"]
+mod messages;
 #[path = "it/modes.rs"]
 mod modes;
 #[path = "it/numerics.rs"]

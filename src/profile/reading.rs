@@ -113,6 +113,12 @@ fn first_place(reading: &Reading) -> String {
     format!("{METRICS}.{name}.pointer")
 }
 
+/// Whether a unit is the declared one ("us"), or one of several that an option chooses between ("us (ns with -N)").
+fn fits(unit: &str, declared: &str) -> bool {
+    let of_several = declared.contains('(') && declared.split([' ', '(', ')']).any(|word| word == unit);
+    declared.is_empty() || unit == declared || (of_several && !unit.is_empty())
+}
+
 /// What is judged is reported, and better the way the parser says.
 fn judged(l: &mut Layers, metric: &Metric, reading: &Reading, machine: &MachineSpec) {
     let Some(parser) = parser_of(reading, machine) else { return };
@@ -133,7 +139,17 @@ fn judged(l: &mut Layers, metric: &Metric, reading: &Reading, machine: &MachineS
         l.contradiction("metric.name", message, help);
         return;
     }
-    let (_, direction) = declared_of(reading, machine, &metric.name);
+    let (unit, direction) = declared_of(reading, machine, &metric.name);
+    // A value is recorded as it is read: under another unit a report would be wrong by its factor.
+    if !fits(&metric.unit, &unit) {
+        let message =
+            format!("`metric.unit` is {:?}, but {:?} is read in {unit:?}", metric.unit, metric.name);
+        l.contradiction(
+            "metric.unit",
+            message,
+            "remove it: the parser knows the unit, and nothing is converted",
+        );
+    }
     if let Some(direction) = direction.filter(|direction| *direction != metric.direction) {
         let message = format!(
             "`metric.direction` is {:?}, but of {:?} {direction}",

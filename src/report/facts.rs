@@ -4,6 +4,7 @@
 
 use super::environment::EnvironmentFacts;
 use super::moved::MovedFacts;
+use super::read_back::{self, ReadBackFacts};
 use super::search::{GuardFacts, SearchFacts, facts as search_facts, guards, more_time};
 use super::seen::{SeenFacts, seen};
 use crate::model::Sense;
@@ -36,6 +37,9 @@ pub struct Report {
     pub profile: String,
     /// Variant measured under.
     pub variant: String,
+    /// What its knobs read; left out where it has none, and before the first run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<ReadBackFacts>,
     /// Confidence asked, in (0.5, 1).
     pub confidence: f64,
     /// Smallest change worth finding, as a fraction.
@@ -268,6 +272,7 @@ impl Report {
             range: plan.candidates,
             endpoints: endpoints(state),
             also_seen: seen(state),
+            read_back: read_back::facts(state),
             conclusion: conclusion(dag, state),
             checks: checks(state),
             further: further(state).into_iter().map(FurtherFacts::of).collect(),

@@ -9,6 +9,7 @@ mod facts;
 mod log;
 mod moved;
 mod progress;
+mod read_back;
 mod saturation;
 mod search;
 mod seen;
@@ -23,6 +24,7 @@ pub use facts::{
 pub use log::{git_log, people_log};
 pub use moved::{MovedFacts, MovedRow};
 pub use progress::{Lines, ProgressLine, say};
+pub use read_back::ReadBackFacts;
 pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
 pub use seen::SeenFacts;
 pub use survey::{AlsoFacts, CellFacts, CellState, KernelFacts, StepFacts, SurveyReport, View, word};

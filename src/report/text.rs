@@ -135,6 +135,9 @@ fn setting(out: &mut String, report: &Report) {
     let unit =
         if report.metric.unit.is_empty() { String::new() } else { format!(" [{}]", report.metric.unit) };
     line(out, "metric", &format!("{}{unit}, {}", report.metric.name, report.metric.direction));
+    if let Some(facts) = &report.read_back {
+        line(out, "variant", &facts.words());
+    }
     let ends = &report.endpoints;
     if let Some(effect) = ends.effect {
         let words = effect.words(report.metric.direction);

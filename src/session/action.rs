@@ -5,7 +5,7 @@ use super::conclude::conclusion;
 use super::event::{Event, Halt};
 use super::planner::{Next, Planner, Wish, counted};
 use super::state::{Boot, BootStatus, Build, OpenStep, State};
-use crate::model::{BootNo, CommitId, InfraFailure, InfraKind, SutId};
+use crate::model::{BootNo, CommitId, InfraFailure, InfraKind, SutId, UntestableKind};
 use crate::search::Dag;
 
 /// What the driver is to do now.
@@ -129,11 +129,11 @@ fn halt(state: &State) -> Option<Event> {
             ("endpoint", "no candidate can be judged")
         };
         let reason = format!(
-            "the {what} {} cannot be measured ({}: {}); without it {without}. Mend its build, boot \
-             or workload, or choose another {what}",
+            "the {what} {} cannot be measured ({}: {}); without it {without}. {}, or choose another {what}",
             commit.short(),
             untestable.kind,
-            untestable.reason
+            untestable.reason,
+            mending(untestable.kind)
         );
         return Some(Event::Halted { halt: Halt::Infra(InfraFailure { kind: InfraKind::Other, reason }) });
     }
@@ -142,6 +142,22 @@ fn halt(state: &State) -> Option<Event> {
     allowed
         .filter(|allowed| spent >= *allowed as f64)
         .map(|_| Event::Halted { halt: Halt::Budget { spent_s: spent as u64 } })
+}
+
+/// What helps against a commit that cannot be measured for this.
+fn mending(kind: UntestableKind) -> &'static str {
+    match kind {
+        UntestableKind::Build | UntestableKind::FixUp | UntestableKind::Config => {
+            "Mend its build (a fix-up patch, another configuration)"
+        }
+        UntestableKind::Boot | UntestableKind::Panic => "Mend its boot",
+        UntestableKind::Run => "Mend the workload",
+        UntestableKind::InvalidOutput => {
+            "Mend the workload, or judge a metric that it prints (`sched-bisect parse` shows what a log holds)"
+        }
+        UntestableKind::Declared => "Mend what it is said to lack",
+        UntestableKind::Knob => "Leave the knob out of the variant",
+    }
 }
 
 /// While boots are under way on other machines: one more of the same block, on a free one.

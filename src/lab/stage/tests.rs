@@ -293,7 +293,7 @@ async fn a_kernel_that_lacks_a_knob_is_not_measured_and_one_that_moves_makes_the
     std::fs::write(&path, "7\n").expect("writes");
     let mut lab = Lab::booted(with_file(&path, "3"), &format!("echo 4 >{path}; echo 5")).await;
     let reason =
-        format!("after the run: {path} was set to 3 and reads back 4");
+        format!("after the run: {path} was set to 3 and reads back 4; see what else on the SUT writes it");
     assert_eq!(reason_of_run(lab.run().await), ("invalid", reason));
 }
 

@@ -97,6 +97,12 @@ impl Tunables {
         Self { variant: variant.clone(), knobs }
     }
 
+    /// Names under which what was read back is recorded with a run.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let run = !self.of_the_run().is_empty();
+        self.knobs.iter().map(|knob| knob.name.as_str()).chain(run.then_some("run"))
+    }
+
     /// Whether there is nothing to set or read on the machine; the run's own shell may still have something to set.
     pub fn is_empty(&self) -> bool {
         self.knobs.is_empty()
@@ -155,6 +161,7 @@ impl Tunables {
                     settings.insert(knob.name.clone(), value);
                 }
                 "refused" => wrong.push(knob.refused(&value)),
+                "hidden" => wrong.push(knob.hidden()),
                 _ => {
                     lacks |= knob.is_the_kernels();
                     wrong.push(knob.absent(&value));
@@ -240,18 +247,35 @@ impl Knob {
         let Self { name, wanted, what } = self;
         match what {
             What::File { path, written: true } => {
-                let unit = if path.ends_with("_ns") { " (the file is in nanoseconds)" } else { "" };
-                format!("{name} was set to {wanted} and reads back {value}{unit}")
+                let unit = if path.ends_with("_ns") { in_nanoseconds(wanted, value) } else { String::new() };
+                format!(
+                    "{name} was set to {wanted} and reads back {value}{unit}; see what else on the SUT writes it"
+                )
             }
             What::File { written: false, .. } => format!("{name} must read {wanted} and reads {value}"),
-            What::Feature | What::Governor => format!("{name} was set to {wanted} and reads back {value}"),
+            What::Feature | What::Governor => {
+                format!("{name} was set to {wanted} and reads back {value}; see what else on the SUT sets it")
+            }
             What::Cmdline => format!("the kernel command line lacks {wanted:?}; it is {value:?}"),
             What::Processes { .. } => format!("{name} was set to {wanted} and has a thread with {value}"),
         }
     }
 
     fn refused(&self, value: &str) -> String {
-        format!("{} cannot be set to {}: the kernel refused it; it reads {value}", self.name, self.wanted)
+        let Self { name, wanted, .. } = self;
+        format!(
+            "{name} cannot be set to {wanted}: the kernel refused it; it reads {value}; see that the value is within its \
+             range, and that the SUT's shell is root's"
+        )
+    }
+
+    /// Of one below debugfs, where that cannot be looked into: whether the kernel has it is not known.
+    fn hidden(&self) -> String {
+        format!(
+            "{} cannot be reached: debugfs is not at /sys/kernel/debug and cannot be mounted there; the kernel needs \
+             CONFIG_DEBUG_FS=y, and the SUT's shell must be root's",
+            self.name
+        )
     }
 
     fn absent(&self, path: &str) -> String {
@@ -264,6 +288,17 @@ impl Knob {
             What::Governor => "knob not available: this machine has no cpufreq governor".to_owned(),
             What::File { .. } | What::Cmdline => format!("knob not available: {name} (no {path})"),
         }
+    }
+}
+
+/// What it means that a file in nanoseconds reads `value` instead of `wanted`: a number in another unit was written.
+fn in_nanoseconds(wanted: &str, value: &str) -> String {
+    let numbers = wanted.parse::<u64>().ok().zip(value.parse::<u64>().ok());
+    let factor = numbers.filter(|(wanted, value)| *value > 0 && wanted % value == 0).map(|(w, v)| w / v);
+    match factor {
+        Some(1_000) => format!(" (the file is in nanoseconds: {value} ns, not {value} us)"),
+        Some(1_000_000) => format!(" (the file is in nanoseconds: {value} ns, not {value} ms)"),
+        Some(_) | None => " (the file is in nanoseconds)".to_owned(),
     }
 }
 

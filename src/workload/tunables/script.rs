@@ -8,8 +8,12 @@ use std::fmt::Write as _;
 const FUNCTIONS: &str = r#"
 say() { printf 'knob\t%s\t%s\t%s\n' "$1" "$2" "$(printf %s "$3" | tr '\n\t' '  ')"; }
 put() { { printf '%s\n' "$2" >"$1"; } 2>/dev/null; }
+missing() {
+    case $2 in "$DEBUG"/*) [ -z "$HIDDEN" ] || { say "$1" hidden "$2"; return; } ;; esac
+    say "$1" absent "$2"
+}
 file() {
-    [ -e "$2" ] || { say "$1" absent "$2"; return; }
+    [ -e "$2" ] || { missing "$1" "$2"; return; }
     if [ $# -gt 2 ]; then
         put "$2" "$3" || { say "$1" refused "$(cat "$2" 2>/dev/null)"; return; }
     fi
@@ -34,7 +38,7 @@ feature() {
         return
     done
     list=/proc/sys/kernel/$3
-    [ -e "$list" ] || { say "$1" absent "$list"; return; }
+    [ -e "$list" ] || { missing "$1" "$DEBUG/sched/features"; return; }
     if [ "$4" = 1 ]; then
         if [ "$2" = "$bare" ]; then put "$list" 1; else put "$list" 0; fi
     fi
@@ -75,7 +79,7 @@ look() {
 
 /// Sets or only reads all of them.
 pub(super) fn all(knobs: &[Knob], variant: &Variant, set: bool) -> String {
-    let mut text = format!("DEBUG=/sys/kernel/debug\n{FUNCTIONS}{LOOK}");
+    let mut text = format!("DEBUG=/sys/kernel/debug HIDDEN=\n{FUNCTIONS}{LOOK}");
     let debugfs = knobs.iter().any(|knob| match &knob.what {
         What::Feature => true,
         What::File { path, .. } => path.starts_with("/sys/kernel/debug/"),
@@ -83,7 +87,9 @@ pub(super) fn all(knobs: &[Knob], variant: &Variant, set: bool) -> String {
     });
     if debugfs {
         text.push_str(
-            "[ -n \"$(ls \"$DEBUG\" 2>/dev/null)\" ] || mount -t debugfs debugfs \"$DEBUG\" 2>/dev/null\n",
+            "listed() { [ -n \"$(ls \"$DEBUG\" 2>/dev/null)\" ]; }\n\
+             listed || mount -t debugfs debugfs \"$DEBUG\" 2>/dev/null\n\
+             listed || ! [ -d \"$DEBUG\" ] || HIDDEN=1\n",
         );
     }
     if set && !variant.cgroup.is_empty() {
@@ -234,7 +240,7 @@ fn first(command: &str) -> &str {
 
 /// Writes back what was.
 pub(super) fn restore(knobs: &[Knob], before: &Settings) -> String {
-    let mut text = format!("DEBUG=/sys/kernel/debug\n{FUNCTIONS}");
+    let mut text = format!("DEBUG=/sys/kernel/debug HIDDEN=\n{FUNCTIONS}");
     let mut any = false;
     for (at, knob) in knobs.iter().enumerate().rev() {
         let Some(value) = before.get(&knob.name).filter(|value| !value.is_empty() && !value.contains('\''))

@@ -79,7 +79,9 @@ fn a_slice_is_written_read_back_and_put_back() {
     assert_eq!(kernel.file(SLICE).trim(), "700000");
     assert_eq!(
         kernel.read(&three),
-        Err("base_slice_ns was set to 3000000 and reads back 700000 (the file is in nanoseconds)".to_owned())
+        Err("base_slice_ns was set to 3000000 and reads back 700000 (the file is in nanoseconds); see what else on the SUT \
+             writes it"
+            .to_owned())
     );
 }
 
@@ -87,7 +89,8 @@ fn a_slice_is_written_read_back_and_put_back() {
 fn case_34_a_knob_that_is_absent_is_no_measurement_and_is_named() {
     let kernel = Kernel::with(&[("sys/kernel/debug/sched/features", "GENTLE NO_RUN_TO_PARITY\n")]);
     let reason = kernel.set(&variant(|v| v.base_slice_ns = Some(3_000_000))).expect_err("absent");
-    assert!(reason.starts_with("knob not available: base_slice_ns (no "), "{reason}");
+    let path = kernel.0.path().join(SLICE);
+    assert_eq!(reason, format!("knob not available: base_slice_ns (no {})", path.display()));
     let reason = kernel.set(&variant(|v| v.features = vec!["NO_PLACE_LAG".to_owned()])).expect_err("absent");
     assert_eq!(
         reason,
@@ -113,7 +116,37 @@ fn case_34_three_is_not_three_milliseconds() {
     let tunables = Tunables::of(&variant(|v| v.base_slice_ns = Some(3_000_000)));
     assert_eq!(
         reason(tunables.read_back(b"knob\t0\tis\t3\n")),
-        Err("base_slice_ns was set to 3000000 and reads back 3 (the file is in nanoseconds)".to_owned())
+        Err("base_slice_ns was set to 3000000 and reads back 3 (the file is in nanoseconds: 3 ns, not 3 ms); see what else \
+             on the SUT writes it"
+            .to_owned())
+    );
+}
+
+#[test]
+fn a_debugfs_that_cannot_be_looked_into_is_no_kernel_that_lacks_the_knob() {
+    let hidden = "base_slice_ns cannot be reached: debugfs is not at /sys/kernel/debug and cannot be mounted there; the kernel \
+                  needs CONFIG_DEBUG_FS=y, and the SUT's shell must be root's";
+    let slice = Tunables::of(&variant(|v| v.base_slice_ns = Some(3_000_000)));
+    let kernel = Kernel::with(&[]);
+    std::fs::create_dir_all(kernel.0.path().join("sys/kernel/debug")).expect("makes");
+    // Not even root may mount it over the directory of this test.
+    let script = slice.set().replace("mount -t", "false -t");
+    let (_, stdout, _) = sh(&script, kernel.0.path());
+    let wrong = slice.read_back(&stdout).expect_err("hidden");
+    assert_eq!((wrong.reason.as_str(), wrong.lacks), (hidden, false));
+}
+
+#[test]
+fn a_value_that_the_kernel_refuses_is_told_with_what_it_reads() {
+    let tunables = Tunables::of(&file_variant("/proc/sys/vm/swappiness", "900"));
+    let wrong = tunables.read_back(b"knob\t0\trefused\t60\n").expect_err("refused");
+    assert_eq!(
+        (wrong.reason.as_str(), wrong.lacks),
+        (
+            "/proc/sys/vm/swappiness cannot be set to 900: the kernel refused it; it reads 60; see that the value is within \
+             its range, and that the SUT's shell is root's",
+            false
+        )
     );
 }
 
@@ -140,7 +173,10 @@ fn the_choice_in_effect_is_read_out_of_a_list() {
     let tunables = Tunables::of(&file_variant(path, "never"));
     assert!(tunables.read_back(b"knob\t0\tis\talways madvise [never]\n").is_ok());
     let reason = tunables.read_back(b"knob\t0\tis\t[always] madvise never\n").expect_err("another").reason;
-    assert_eq!(reason, format!("{path} was set to never and reads back always"));
+    assert_eq!(
+        reason,
+        format!("{path} was set to never and reads back always; see what else on the SUT writes it")
+    );
 }
 
 #[test]
@@ -164,7 +200,7 @@ fn every_cpu_has_the_governor_or_the_run_is_invalid() {
     std::fs::write(kernel.0.path().join(of(11)), "powersave\n").expect("writes");
     assert_eq!(
         kernel.read(&governor),
-        Err("governor was set to performance and reads back performance powersave".to_owned())
+        Err("governor was set to performance and reads back performance powersave; see what else on the SUT sets it".to_owned())
     );
     let reason = Kernel::with(&[]).set(&governor).expect_err("absent");
     assert_eq!(reason, "knob not available: this machine has no cpufreq governor");
