@@ -12,13 +12,14 @@ pub(super) const CPUS: &str = "nproc 2>/dev/null || getconf _NPROCESSORS_ONLN";
 pub(super) const CPU_TIMES: &str = "read -r line </proc/stat && echo \"$line\"";
 
 /// Reads the CPU times once more when `seconds` have passed, while the run goes on: it tells the directory in which the
-/// line is put and goes on in the background. The line stands there as a whole or not at all.
+/// line is put and goes on in the background. The line stands there as a whole or not at all. It has told its number from
+/// within its own session before the script ends: whoever cleans up after the script would end it otherwise.
 pub(super) fn later(seconds: u64) -> String {
     format!(
         "dir=$(mktemp -d) || exit 1\n\
-         setsid sh -c 'sleep {seconds}; head -n 1 /proc/stat >\"$0/part\" && mv \"$0/part\" \"$0/line\"' \"$dir\" \
-         </dev/null >/dev/null 2>&1 &\n\
-         echo $! >\"$dir/pid\"\necho \"$dir\"\n"
+         pid=$(setsid sh -c 'echo $$; exec >/dev/null 2>&1; sleep {seconds}; \
+         head -n 1 /proc/stat >\"$0/part\" && mv \"$0/part\" \"$0/line\"' \"$dir\" </dev/null &)\n\
+         echo \"$pid\" >\"$dir/pid\"\necho \"$dir\"\n"
     )
 }
 
