@@ -19,7 +19,7 @@ Exit status:
    0  culprit found; difference restored; survey complete; command done
    1  fault of the program
    2  usage, profile or repository
-   3  suspects only; partly restored; survey without a kernel that is untestable
+   3  suspects only; partly restored; a kernel of a survey is untestable
    4  no difference; opposite sign; revert without effect
    5  infrastructure failure (resumable)
    6  budget used up (resumable)

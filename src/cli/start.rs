@@ -8,7 +8,7 @@ use crate::driver::{self, DriverError, StateRoot, SystemClock, range_digest};
 use crate::history::History;
 use crate::model::CommitId;
 use crate::profile::{self, Loaded, Overrides};
-use crate::report::say;
+use crate::report::{counted, say};
 use crate::search::{Dag, Node, between};
 use crate::session::{Endpoint, Plan, Purpose, Recipe, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,15 +183,16 @@ pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, format: TableFormat)
         Purpose::Bisect => format!("{} candidates", plan.candidates),
         Purpose::RevertTest { commit, .. } => format!("{} with {} reverted", plan.bad.rev, commit.short()),
         Purpose::Survey(survey) => format!(
-            "{} kernels, {} variants, {} boots of each, {} run(s) a boot",
-            survey.kernels.len(),
-            plan.recipe.variants().count(),
+            "{}, {}, {} boots of each, {} a boot",
+            counted(survey.kernels.len() as u64, "kernel"),
+            counted(plan.recipe.variants().count() as u64, "variant"),
             survey.boots,
-            survey.runs
+            counted(u64::from(survey.runs), "run")
         ),
     };
-    say(&format!("session {}: {what}", plan.session));
+    let session = plan.session.clone();
     let (driver, lock) = driver::create(root, plan, dag, Box::new(SystemClock))?;
+    say(&format!("session {session}: {what}"));
     work::run(driver, lock, format)
 }
 

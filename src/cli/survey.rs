@@ -206,7 +206,8 @@ fn arguments(place: &Place, options: &Options) -> String {
     } = options;
     // A file is found from wherever the command is pasted.
     let absolute = |path: &std::path::Path| {
-        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+        let found = path.canonicalize().or_else(|_| std::path::absolute(path));
+        found.unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
     };
     let profile = profile.as_ref().map(|name| {
         let path = std::path::Path::new(name);

@@ -73,7 +73,7 @@ pub enum DriverError {
         path: PathBuf,
     },
     /// The operating system refused.
-    #[error("use {path}: {source}")]
+    #[error("use {path}: {source}{}", crate::journal::next_step(source))]
     Io {
         /// Path.
         path: PathBuf,

@@ -62,13 +62,28 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// The operating system refused.
-    #[error("write or read {path}: {source}")]
+    #[error("write or read {path}: {source}{}", next_step(source))]
     Io {
         /// File.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
+}
+
+/// What to do where the operating system refuses for a reason that a user can mend.
+pub fn next_step(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    let kind = error.kind();
+    if [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&kind) {
+        "; make room there, then `sched-bisect resume` goes on: nothing that was measured is lost"
+    } else if [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied, ErrorKind::NotFound]
+        .contains(&kind)
+    {
+        "; sessions need a directory that can be written: see to it, or give another by --state-dir"
+    } else {
+        ""
+    }
 }
 
 /// The writer of a session's journal.

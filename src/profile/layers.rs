@@ -257,9 +257,18 @@ impl<'s> Layers<'s> {
         if let Some((flag, value)) = self.command_line.get(key) {
             let typed = match value {
                 Plain::Argument(text) | Plain::Text(text) => text.clone(),
-                Plain::List(_) | Plain::Integer(_) | Plain::Float(_) | Plain::Flag(_) | Plain::Other(_) => {
-                    String::new()
+                Plain::List(list) => {
+                    let text = |(value, _): &(Plain, Place)| match value {
+                        Plain::Argument(text) | Plain::Text(text) => Some(text.clone()),
+                        Plain::List(_)
+                        | Plain::Integer(_)
+                        | Plain::Float(_)
+                        | Plain::Flag(_)
+                        | Plain::Other(_) => None,
+                    };
+                    list.iter().filter_map(text).collect::<Vec<String>>().join(", ")
                 }
+                Plain::Integer(_) | Plain::Float(_) | Plain::Flag(_) | Plain::Other(_) => String::new(),
             };
             let place = Place::CommandLine { flag, value: typed };
             return Some((value.clone(), place, Origin::CommandLine));

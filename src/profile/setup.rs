@@ -30,8 +30,12 @@ pub(super) fn setup(l: &mut Layers, machine: &MachineSpec) -> (String, Setup) {
     let known = variant::tables(l);
     let (name, also) = names(l);
     let chosen = pick(l, machine, &known, &name, "variant");
-    let also = also.into_iter().filter(|other| *other != name);
+    let mut seen = BTreeSet::from([name.clone()]);
+    if let Some(again) = also.iter().find(|other| !seen.insert((*other).clone())) {
+        l.contradiction("variants", format!("the variant {again:?} is named twice"), "name it once");
+    }
     let also: Vec<NamedVariant> = also
+        .into_iter()
         .map(|other| NamedVariant { sets: pick(l, machine, &known, &other, "variants"), name: other })
         .collect();
     let mut setup = Setup {
@@ -79,7 +83,10 @@ fn pick(
     // Commands are told the name (SB_VARIANT) and may know what it means.
     let is_theirs = known.is_empty() && matches!(machine, MachineSpec::Command { .. });
     if name != "default" && !is_theirs && l.is_sound() {
-        let named: Vec<&str> = known.keys().map(String::as_str).collect();
+        let mut named: Vec<&str> = known.keys().map(String::as_str).collect();
+        if !named.is_empty() && !named.contains(&"default") {
+            named.insert(0, "default");
+        }
         let help = if named.is_empty() {
             format!("describe it under [variant.{name}]")
         } else {

@@ -28,7 +28,7 @@ pub use read_back::ReadBackFacts;
 pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
 pub use seen::SeenFacts;
 pub use survey::{AlsoFacts, CellFacts, CellState, KernelFacts, StepFacts, SurveyReport, View, word};
-pub use text::{status, text};
+pub use text::{counted, status, text};
 
 use crate::journal::Record;
 use crate::search::Dag;

@@ -12,7 +12,8 @@ use super::facts::{EndpointFacts, SpentFacts, subject};
 use super::moved::{self, MovedFacts};
 use crate::lab::shell::quoted;
 use crate::model::{
-    Change, CommitId, ConclusionKind, Direction, Effect, Metric, Sense, SurveyStep, UntestableKind,
+    Change, CommitId, ConclusionKind, Direction, Effect, Metric, Sense, SurveyStep, Untestable,
+    UntestableKind,
 };
 use crate::search::Dag;
 use crate::session::{
@@ -233,18 +234,21 @@ impl SurveyReport {
         format!("{name}{unit}, {direction}")
     }
 
-    /// Why cells are not there, one line for each reason.
+    /// Why cells are not there, one line for each variant and reason.
     fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = Vec::new();
+        let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut note = |rev, words: String| match notes.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, revs)) => revs.push(rev),
+            None => notes.push((words, vec![rev])),
+        };
         for kernel in self.kernels.iter().filter(|kernel| kernel.untestable.is_none()) {
             for cell in &kernel.cells {
                 if let Some(reason) = &cell.reason {
-                    let word = cell_word(cell.state);
-                    notes.push(format!("{word}: {} under {}: {reason}", kernel.rev, cell.variant));
+                    note(&kernel.rev, format!("{} under {}: {reason}", cell_word(cell.state), cell.variant));
                 }
             }
         }
-        notes
+        notes.into_iter().map(|(words, revs)| format!("{words} ({})", revs.join(", "))).collect()
     }
 }
 
@@ -283,7 +287,7 @@ fn kernels(dag: &Dag, state: &State, survey: &Survey, own_baseline: bool) -> Vec
             rev: kernel.rev.clone(),
             commit: kernel.commit.clone(),
             subject: subject(dag, state, &kernel.commit).unwrap_or_default(),
-            untestable: lost(state, &kernel.commit).map(|u| format!("{}: {}", u.kind, u.reason)),
+            untestable: lost(state, &kernel.commit).map(why),
             cells: variants.iter().map(cell).collect(),
         }
     };
@@ -302,10 +306,10 @@ fn cell_facts(state: &State, cell: &Cell, own_baseline: bool, others: &BTreeSet<
     let against = reference(state, own_baseline, cell);
     let is_reference = against == *cell;
     let boots: Vec<&Boot> = cell.boots(state).collect();
-    let why = untestable(state, &cell.commit, &cell.variant);
+    let untestable = untestable(state, &cell.commit, &cell.variant);
     let changed = |name: &str| if is_reference { None } else { change(state, name, cell, &against) };
     let judged = changed(&metric.name);
-    let (kind, runs) = (why.map(|u| u.kind), cell.values(state, &metric.name));
+    let (kind, runs) = (untestable.map(|u| u.kind), cell.values(state, &metric.name));
     CellFacts {
         variant: cell.variant.clone(),
         state: match kind {
@@ -320,9 +324,16 @@ fn cell_facts(state: &State, cell: &Cell, own_baseline: bool, others: &BTreeSet<
         median: (!runs.is_empty()).then(|| median(&runs)),
         change: judged,
         meaning: judged.and_then(|change| meaning(change, metric.direction)),
-        reason: why.map(|u| format!("{}: {}", u.kind, u.reason)),
+        reason: untestable.map(why),
         also: others.iter().map(|name| also(state, cell, name, changed(name))).collect(),
     }
+}
+
+/// "build: ..."; never "knob: knob not available".
+fn why(untestable: &Untestable) -> String {
+    let Untestable { kind, reason } = untestable;
+    let kind = kind.to_string();
+    if reason.starts_with(&kind) { reason.clone() } else { format!("{kind}: {reason}") }
 }
 
 fn also(state: &State, cell: &Cell, name: &str, change: Option<Change>) -> AlsoFacts {

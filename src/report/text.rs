@@ -53,7 +53,8 @@ pub(super) fn expense(spent: &SpentFacts) -> String {
 }
 
 /// "1 build", "2 builds".
-fn counted(count: u64, what: &str) -> String {
+/// "1 boot", "2 boots".
+pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -130,7 +130,7 @@ fn halt(state: &State) -> Option<Event> {
         };
         let reason = format!(
             "the {what} {} cannot be measured ({}: {}); without it {without}. {}, or choose another {what}",
-            commit.short(),
+            named(state, commit),
             untestable.kind,
             untestable.reason,
             mending(untestable.kind)
@@ -158,6 +158,13 @@ fn mending(kind: UntestableKind) -> &'static str {
         UntestableKind::Declared => "Mend what it is said to lack",
         UntestableKind::Knob => "Leave the knob out of the variant",
     }
+}
+
+/// A kernel as the user knows it, where it was given a name.
+fn named(state: &State, commit: &CommitId) -> String {
+    let ends = [&state.plan.good, &state.plan.bad];
+    let end = ends.into_iter().find(|end| end.commit == *commit && !commit.as_str().starts_with(&end.rev));
+    end.map_or(commit.short().to_owned(), |end| format!("{} ({})", end.rev, commit.short()))
 }
 
 /// While boots are under way on other machines: one more of the same block, on a free one.

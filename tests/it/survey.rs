@@ -221,7 +221,7 @@ fn a_failure_of_ours_is_tried_again_and_a_baseline_that_cannot_be_measured_stops
         "--profile",
         rig.profile_path().to_str().expect("UTF-8"),
     ]);
-    said.exits(5).tells("the baseline").tells("nothing can be compared").tells("resume b");
+    said.exits(5).tells("the baseline c2 (").tells("nothing can be compared").tells("resume b");
     rig.commit("unused", &[], 1, &[]);
 }
 
@@ -261,6 +261,9 @@ fn a_survey_killed_at_any_moment_comes_to_a_whole_table_and_loses_one_step_a_kil
         child.kill().and_then(|()| child.wait()).expect("it is ours");
     }
     assert!(kills >= 4, "{kills}");
+    rig.run(&["report", "s", "--format", "markdown"]).exits(0).tells("Not done: no conclusion yet");
+    let rows = rig.run(&["report", "s", "--format", "csv"]).exits(0).out.lines().count();
+    assert_eq!(rows, 1 + 6 * 2, "a row for each cell and metric, whatever is measured of it");
     let told = rig.run(&["resume", "s"]).exits(0);
     told.tells("SURVEY: 3 kernels under 2 variants, 4 boots of each").tells("c1 -> c3 was a regression");
     let (_, state, records) = rig.load("s");
@@ -300,8 +303,12 @@ fn what_cannot_be_surveyed_is_refused_with_the_reason_and_the_next_step() {
         &["c0", "c1", "--path", "kernel"],
         &["c0", "c1", "--also", "latency_p99"],
         &["c0", "c1", "--also", "nopm"],
+        &["c0", "c1", "--variant", "fast", "--variant", "default", "--variant", "fast"],
+        &["c0", "c1", "--state-dir", "/proc/none"],
     ] {
-        all.push(survey(&rig, args).exits(2).err);
+        let said = survey(&rig, args);
+        assert_eq!(said.status, if args.contains(&"--state-dir") { 5 } else { 2 }, "{}", said.err);
+        all.push(said.err.replace(rig.profile_path().to_str().expect("UTF-8"), "PROFILE"));
     }
     survey(&rig, &["c0", "c1", "--boots", "2"]).exits(0);
     all.push(rig.run(&["log", "s", "--git"]).exits(2).err);

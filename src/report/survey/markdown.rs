@@ -1,12 +1,17 @@
 //! The table as Markdown.
 
 use super::{KernelFacts, Shown, SurveyReport, whole};
+use crate::model::ConclusionKind;
+use crate::report::counted;
 use std::fmt::Write;
 
 impl SurveyReport {
     /// Table, notes and commands.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
+        if self.kind != ConclusionKind::Surveyed {
+            let _ = writeln!(out, "Not done: {}\n", escaped(&self.reason));
+        }
         let _ = writeln!(
             out,
             "{}; change against {}, interval at {:.0} %, boots.\n",
@@ -48,8 +53,10 @@ impl SurveyReport {
     fn cell(&self, kernel: &KernelFacts, column: &super::Column) -> String {
         match self.shown(kernel, column) {
             Shown::Word(word) => word.to_owned(),
-            Shown::Counted(word, boots) => format!("{word}, {boots} boots"),
-            Shown::Change(change, boots) => format!("{}, {boots} boots", whole(change)),
+            Shown::Counted(word, boots) => format!("{word}, {}", counted(boots as u64, "boot")),
+            Shown::Change(change, boots) => {
+                format!("{}, {}", whole(change), counted(boots as u64, "boot"))
+            }
         }
     }
 }

@@ -41,11 +41,14 @@ impl SurveyReport {
         }
         out.push('\n');
         self.tables(&mut out);
-        for note in self.notes() {
-            paragraph(&mut out, &note);
+        let notes = self.notes();
+        for note in &notes {
+            paragraph(&mut out, note);
         }
-        for step in &self.steps {
-            out.push('\n');
+        for (at, step) in self.steps.iter().enumerate() {
+            if at > 0 || !notes.is_empty() {
+                out.push('\n');
+            }
             paragraph(&mut out, &format!("* {}", step.words(self)));
             match &step.command {
                 // Not wrapped: it is to be copied.
@@ -56,7 +59,10 @@ impl SurveyReport {
             }
             moved(&mut out, step.moved.as_ref());
         }
-        out.push('\n');
+        // A table ends with a blank line.
+        if !(notes.is_empty() && self.steps.is_empty()) {
+            out.push('\n');
+        }
         for (key, words) in self.environment.iter().flat_map(environment::lines) {
             line(&mut out, key, &words);
         }
