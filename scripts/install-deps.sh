@@ -9,6 +9,8 @@ make:make gcc:gcc git:git flex:flex bison:bison bc:bc xz:xz-utils cpio:cpio ccac
 qemu-system-x86_64:qemu-system-x86 busybox:busybox-static hackbench:rt-tests
 /usr/include/libelf.h:libelf-dev /usr/include/openssl/ssl.h:libssl-dev
 /usr/src/linux-source-6.12.tar.xz:linux-source-6.12
+/usr/sbin/mariadbd:mariadb-server-core mysqladmin:mariadb-client sysbench:sysbench
+/usr/sbin/sshd:openssh-server ssh:openssh-client /usr/sbin/ip:iproute2
 "
 
 missing=""
@@ -33,6 +35,16 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "install-deps: installing$missing" >&2
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
+    # The tests start their own sshd; the one that the package would start for the whole host is told not to.
+    case $missing in
+    *openssh-server*)
+        mkdir -p /etc/ssh
+        [ -e /etc/ssh/sshd_not_to_be_run ] || {
+            : >/etc/ssh/sshd_not_to_be_run
+            echo "install-deps: no sshd for this host: /etc/ssh/sshd_not_to_be_run" >&2
+        }
+        ;;
+    esac
     # shellcheck disable=SC2086 # a list of package names
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 else

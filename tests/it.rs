@@ -59,6 +59,8 @@ mod simulate;
 mod statistics;
 #[path = "it/survey.rs"]
 mod survey;
+#[path = "it/two_machines.rs"]
+mod two_machines;
 #[path = "it/variants.rs"]
 mod variants;
 #[path = "it/worktree.rs"]

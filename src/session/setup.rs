@@ -84,6 +84,8 @@ pub enum Phase {
     Boot,
     /// Before each run.
     Run,
+    /// After a run that failed, before the commit is blamed for it: one on another role that fails says that we did.
+    Failed,
     /// After each run; what it prints is read behind what the run printed.
     Collect,
     /// At the end of each boot.
@@ -92,7 +94,7 @@ pub enum Phase {
 
 impl Phase {
     /// All, in the order of a boot.
-    pub const ALL: [Self; 5] = [Self::Once, Self::Boot, Self::Run, Self::Collect, Self::Clean];
+    pub const ALL: [Self; 6] = [Self::Once, Self::Boot, Self::Run, Self::Failed, Self::Collect, Self::Clean];
 
     /// As a profile writes it.
     pub fn word(self) -> &'static str {
@@ -100,6 +102,7 @@ impl Phase {
             Self::Once => "once",
             Self::Boot => "boot",
             Self::Run => "run",
+            Self::Failed => "failed",
             Self::Collect => "collect",
             Self::Clean => "clean",
         }

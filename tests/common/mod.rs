@@ -8,3 +8,4 @@ pub mod repo;
 pub mod rig;
 pub mod scripted;
 pub mod sim;
+pub mod two;

@@ -328,7 +328,10 @@ impl<G: Ground> Stage<G> {
             Ok(output) => output,
             Err(failed) => {
                 let said = self.said_by_kernel(live, seen).await;
-                return Err(said.filter(|_| matches!(failed, Trouble::Failed(_))).unwrap_or(failed));
+                return Err(match said.filter(|_| matches!(failed, Trouble::Failed(_))) {
+                    Some(said) => said,
+                    None => self.whose(live, failed).await,
+                });
             }
         };
         let idle = self.idle_part(live, times, &mut settings).await?;
@@ -387,6 +390,19 @@ impl<G: Ground> Stage<G> {
             settings.insert(IDLE.to_owned(), reason);
         }
         Ok(part)
+    }
+
+    /// A run that failed is the commit's, unless a step that looks into it then shows that we failed: a load generator that
+    /// has lost its network fails as one whose server a kernel has killed.
+    async fn whose(&mut self, live: &Live, failed: Trouble) -> Trouble {
+        let Trouble::Failed(reason) = &failed else { return failed };
+        match self.steps(live, &[Phase::Failed]).await {
+            Err(Trouble::Infra(failure)) => ours(
+                failure.kind,
+                format!("{}; it was done since the run had failed: {reason}", failure.reason),
+            ),
+            Ok(_) | Err(Trouble::Commit(..) | Trouble::Invalid(_) | Trouble::Failed(_)) => failed,
+        }
     }
 
     async fn workload(&mut self, live: &Live, deadline: Duration) -> Result<Output, Trouble> {

@@ -359,7 +359,7 @@ async fn idle_time_of_a_runs_ramp_up_does_not_count() {
     let counts = |user: u32, idle: u32| format!("cpu  {user} 0 0 {idle} 0 0 0 0 0 0\n");
     let run = |first: &str, then: &str| {
         let stat = stat.display();
-        format!("printf '{first}' >{stat}; sleep 2; printf '{then}' >{stat}; echo 1")
+        format!("printf '{first}' >{stat}; sleep 4; printf '{then}' >{stat}; echo 1")
     };
     let run = run(&counts(0, 1000), &counts(900, 1100)).replace('\n', "\\n");
     let saturation = |ramp_up_s| Some(Saturation { idle: Some(Relative(0.1)), ldg_cpus: None, ramp_up_s });
@@ -379,4 +379,19 @@ async fn idle_time_of_a_runs_ramp_up_does_not_count() {
     let RunResult::Measured { metrics, settings, .. } = lab.run().await else { panic!("not measured") };
     assert_eq!(metrics.get(IDLE), None);
     assert_eq!(settings[IDLE], "the run was over before its ramp-up of 300 s was");
+}
+
+#[tokio::test]
+async fn a_run_that_fails_is_ours_where_the_load_generator_then_shows_it_and_the_commits_where_not() {
+    for (look, on, whose) in [("exit 1", LDG, "ours"), ("true", LDG, "failed"), ("exit 1", SUT, "failed")] {
+        let steps = vec![step("reach", on, Phase::Failed, &format!("echo no route >&2; {look}"))];
+        let setup = Setup { run_on: LDG.to_owned(), ..setup(steps) };
+        let (found, reason) = reason_of_run(Lab::booted(setup, "echo lost it >&2; exit 3").await.run().await);
+        assert_eq!(found, whose, "{look} on {on}: {reason}");
+        assert!(reason.contains("failed with exit 3: lost it"), "{reason}");
+        assert_eq!(reason.contains("the step reach"), whose == "ours", "{reason}");
+    }
+    let look = vec![step("reach", LDG, Phase::Failed, "echo looked >>\"$SB_SOURCE/order\"; exit 1")];
+    let mut lab = Lab::booted(setup(look), "echo 5").await;
+    assert_eq!(reason_of_run(lab.run().await).0, "measured", "a run that went well is not looked into");
 }
