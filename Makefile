@@ -1,6 +1,7 @@
 # make demo    find a planted scheduler regression in a real kernel, and revert it
 # make check   everything that must pass before a change lands
-# make check-extended   what takes too long for each change: tables made by simulation are made anew
+# make check-extended   what takes too long for each change: tables made by simulation are made anew, a whole search
+#                       over two machines
 #
 # The first two install what is missing (Debian as root) or say what it is.
 
@@ -43,8 +44,9 @@ test:
 	SB_TEST_KERNEL=$$(ls -d $(KERNEL_STATE)/.kbuild/cache/*/ | head -n 1) \
 		SB_TEST_TWO_MACHINES=1 cargo test --test it
 
-check-extended:
+check-extended: deps
 	cargo test --release --lib -- --ignored
+	SB_TEST_TWO_MACHINES=1 cargo test --test it two_machines -- --ignored
 
 clean:
 	cargo clean
