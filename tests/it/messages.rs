@@ -2,7 +2,7 @@
 //! binary, with its exit status. Each names the thing, the reason and the next step.
 
 use crate::common::rig::{Profile, RUN, Rig, Said};
-use sched_bisect::model::UntestableKind;
+use sched_bisect::model::{CommitId, UntestableKind};
 use std::path::Path;
 
 const FAST: u32 = 100_000;
@@ -103,6 +103,14 @@ fn concluded(rig: &Rig, said: Said, exit: i32) -> (String, String) {
     (of("reason"), of("next_step"))
 }
 
+/// An endpoint as it is told: by the name that it was given, and its commit.
+fn endpoint(rig: &Rig, commit: &CommitId) -> String {
+    let (_, state, _) = rig.load("s");
+    let ends = [&state.plan.good, &state.plan.bad];
+    let end = ends.into_iter().find(|end| end.commit == *commit).expect("an endpoint");
+    format!("{} ({})", end.rev, commit.short())
+}
+
 #[test]
 fn a_metric_that_this_output_does_not_have_makes_the_run_invalid_and_is_named() {
     // pgbench with -C reports no tps without connections.
@@ -122,7 +130,7 @@ fn a_metric_that_this_output_does_not_have_makes_the_run_invalid_and_is_named() 
              average_connection_ms, failed_transactions, latency_avg_ms, tps_including_reconnecting, transactions); without it no \
              candidate can be judged. Mend the workload, or judge a metric that it prints (`sched-bisect parse` shows what a \
              log holds), or choose another endpoint",
-            good.short()
+            endpoint(&rig, &good)
         )
     );
     assert_eq!(
@@ -168,7 +176,7 @@ fn an_endpoint_without_the_knob_ends_the_session_with_the_knob_named() {
         format!(
             "our side broke: the endpoint {} cannot be measured (knob: {NO_PLACE_LAG}); without it no candidate can be \
              judged. Leave the knob out of the variant, or choose another endpoint",
-            c0.short()
+            endpoint(&rig, &c0)
         )
     );
 }
@@ -214,7 +222,7 @@ fn case_34_a_slice_that_reads_back_as_three_makes_every_run_invalid() {
              3000000 and reads back 3 (the file is in nanoseconds: 3 ns, not 3 ms); see what else on the SUT writes it); \
              without it no candidate can be judged. Mend the workload, or judge a metric that it prints (`sched-bisect parse` \
              shows what a log holds), or choose another endpoint",
-            of.short()
+            endpoint(&rig, &of)
         )
     );
     let (_, state, _) = rig.load("s");
