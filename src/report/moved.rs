@@ -177,7 +177,7 @@ pub(super) fn lines(facts: &MovedFacts) -> (String, Vec<String>) {
         facts.boots.1
     );
     let mut table = vec![format!(
-        "  {:<36}{:>12}{:>12}{:>9}{:>7}",
+        "  {:<34}{:>13}{:>13}{:>9}{:>7}",
         "counter",
         facts.against.short(),
         facts.commit.short(),
@@ -188,7 +188,7 @@ pub(super) fn lines(facts: &MovedFacts) -> (String, Vec<String>) {
         let change = row.change.map_or("new".to_owned(), |change| format!("{:+.1} %", change * 100.0));
         let name = row.name.strip_prefix("schedstat.").unwrap_or(&row.name);
         table.push(format!(
-            "  {name:<36}{:>12}{:>12}{change:>9}{:>+7.0}",
+            "  {name:<34}{:>13}{:>13}{change:>9}{:>+7.0}",
             figure(row.against),
             figure(row.commit),
             row.over_error
