@@ -4,6 +4,7 @@
 //! JSON, text, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
 //! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
 
+mod doubts;
 mod environment;
 mod facts;
 mod log;

@@ -259,7 +259,7 @@ mod tests {
         assert!(table.iter().all(|line| line.chars().count() <= 80), "{table:#?}");
         assert_eq!(
             table[1],
-            "  domain0.lb_hot_gained.newly_idle        1.500e11      123456 +999.0 %   -123"
+            "  domain0.lb_hot_gained.newly_idle       1.500e11       123456 +999.0 %   -123"
         );
     }
 }

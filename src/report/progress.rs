@@ -121,7 +121,8 @@ fn forecast(dag: &Dag, state: &State) -> Option<String> {
         let left = (allowed as f64 - state.spent.seconds).max(0.0);
         format!("; an answer within the budget: {:.0} %", outlook.answered_within(left) * 100.0)
     });
-    Some(format!("{found}{expected}{budget}"))
+    let short = super::doubts::too_short(state).map_or_else(String::new, |words| format!("; {words}"));
+    Some(format!("{found}{expected}{budget}{short}"))
 }
 
 /// After a verdict, what is believed; after the endpoints, what is to come.

@@ -157,6 +157,12 @@ pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
     for words in super::saturation::not_saturated(state) {
         tell("saturation", words);
     }
+    if let Some(words) = super::doubts::too_short(state) {
+        tell("too_short", words);
+    }
+    for words in super::doubts::failed(state) {
+        tell("failed_work", words);
+    }
     if let Some(words) = super::environment::cut_short(&state.moved) {
         tell("environment", words);
     }

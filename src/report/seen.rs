@@ -71,7 +71,7 @@ pub(super) fn seen(state: &State) -> Vec<SeenFacts> {
 }
 
 /// Counted runs only: warm-up is not measured.
-fn values(state: &State, commit: &CommitId, name: &str) -> Vec<f64> {
+pub(super) fn values(state: &State, commit: &CommitId, name: &str) -> Vec<f64> {
     let boots = state.searched().filter(|b| b.commit == *commit);
     let runs = boots.flat_map(|b| b.runs.iter().skip(state.warmup(b)));
     runs.filter_map(|run| run.metrics.get(name)).copied().collect()

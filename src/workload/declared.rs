@@ -3,7 +3,7 @@
 use crate::model::Direction;
 
 /// A metric that a parser can report, or a family of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Declared {
     /// Its name. `{...}` stands for a part that the output decides: `{P}` a percentile ("99", "99.9"), `{N}` a whole
     /// number, any other word text that is not empty.
@@ -14,22 +14,38 @@ pub struct Declared {
     pub direction: Option<Direction>,
     /// What it is, in a few words.
     pub about: &'static str,
+    /// The smallest step in which it is printed, in its unit, where that is coarse; > 0.
+    pub resolution: Option<f64>,
+    /// It counts what failed of this metric, in the same unit; `None`: it counts no failures.
+    pub fails: Option<&'static str>,
 }
 
 impl Declared {
     /// More is better.
     pub(super) const fn higher(name: &'static str, unit: &'static str, about: &'static str) -> Self {
-        Self { name, unit, direction: Some(Direction::Higher), about }
+        Self { name, unit, direction: Some(Direction::Higher), about, resolution: None, fails: None }
     }
 
     /// Less is better.
     pub(super) const fn lower(name: &'static str, unit: &'static str, about: &'static str) -> Self {
-        Self { name, unit, direction: Some(Direction::Lower), about }
+        Self { name, unit, direction: Some(Direction::Lower), about, resolution: None, fails: None }
     }
 
     /// Neither.
     pub(super) const fn neither(name: &'static str, unit: &'static str, about: &'static str) -> Self {
-        Self { name, unit, direction: None, about }
+        Self { name, unit, direction: None, about, resolution: None, fails: None }
+    }
+
+    /// It is printed in steps of this size.
+    pub(super) const fn in_steps_of(mut self, resolution: f64) -> Self {
+        self.resolution = Some(resolution);
+        self
+    }
+
+    /// It counts what failed of `metric`.
+    pub(super) const fn that_failed_of(mut self, metric: &'static str) -> Self {
+        self.fails = Some(metric);
+        self
     }
 
     /// Whether `metric` is this one or one of this family.

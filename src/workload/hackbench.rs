@@ -9,7 +9,7 @@ use super::{Declared, Invalid, Metrics, Output, excerpt};
 
 /// The one metric.
 pub(super) const METRICS: &[Declared] =
-    &[Declared::lower("time", "s", "time of the whole run, resolution 1 ms")];
+    &[Declared::lower("time", "s", "time of the whole run, resolution 1 ms").in_steps_of(0.001)];
 
 /// Printed (on standard output and standard error) by a hackbench that was told to end; with the number of
 /// workers in between.

@@ -33,7 +33,7 @@ mod will_it_scale;
 
 pub use declared::Declared;
 pub use metrics::Metrics;
-pub use reader::{Options, Reader, declared_of, parser_of, pattern_of, row_of, separator_of};
+pub use reader::{Options, Reader, declared_of, known_of, parser_of, pattern_of, row_of, separator_of};
 
 use std::collections::BTreeMap;
 use std::fmt;

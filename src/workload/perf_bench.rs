@@ -9,7 +9,8 @@ use super::text::{decimal, leading, lines};
 use super::{Declared, Invalid, Metrics, Output, excerpt};
 
 pub(super) const METRICS: &[Declared] = &[
-    Declared::lower("{bench}_time_s", "s", "\"Total time\" (messaging_time_s, pipe_time_s), resolution 1 ms"),
+    Declared::lower("{bench}_time_s", "s", "\"Total time\" (messaging_time_s, pipe_time_s), resolution 1 ms")
+        .in_steps_of(0.001),
     Declared::lower("{bench}_usecs_per_op", "us/op", "pipe_usecs_per_op"),
     Declared::higher("{bench}_ops_per_s", "operations/s", "pipe_ops_per_s, a whole number"),
     Declared::lower("simple_time_s", "s", "-f simple: the number it prints"),

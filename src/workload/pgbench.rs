@@ -22,7 +22,7 @@ pub(super) const METRICS: &[Declared] = &[
     Declared::lower("initial_connection_ms", "ms", "since 14, without -C"),
     Declared::lower("average_connection_ms", "ms", "since 14, with -C"),
     Declared::higher("transactions", "transactions", "processed; fixed with -t"),
-    Declared::lower("failed_transactions", "transactions", "since 15"),
+    Declared::lower("failed_transactions", "transactions", "since 15").that_failed_of("transactions"),
     Declared::lower("late_transactions", "transactions", "above the limit of -L"),
     Declared::lower("retries", "retries", "since 15, with --max-tries"),
 ];

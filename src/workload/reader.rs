@@ -1,6 +1,6 @@
 //! A parser with what the profile tells it: what reads the outputs of a session.
 
-use super::{Invalid, Metrics, Output, Parser, generic, number};
+use super::{Declared, Invalid, Metrics, Output, Parser, generic, number};
 use crate::model::Direction;
 use crate::session::{MachineSpec, Reading};
 use regex::Regex;
@@ -193,9 +193,14 @@ pub fn declared_of(reading: &Reading, machine: &MachineSpec, name: &str) -> (Str
     if let Some(place) = reading.metrics.get(name) {
         return (place.unit.clone(), place.direction);
     }
-    let parser = parser_of(reading, machine).filter(|parser| !parser.is_told());
-    match parser.and_then(|parser| parser.declared(name)) {
+    match known_of(reading, machine, name) {
         Some(declared) => (declared.unit.to_owned(), declared.direction),
         None => (String::new(), None),
     }
+}
+
+/// What the parser in effect knows of the metric `name`; `None` where the profile tells the parser what to read.
+pub fn known_of(reading: &Reading, machine: &MachineSpec, name: &str) -> Option<&'static Declared> {
+    let parser = parser_of(reading, machine).filter(|parser| !parser.is_told());
+    parser.and_then(|parser| parser.declared(name))
 }

@@ -16,7 +16,8 @@ pub(super) const METRICS: &[Declared] = &[
         "ignored_errors_per_s",
         "errors/s",
         "OLTP: deadlocks and other errors that were tried again",
-    ),
+    )
+    .that_failed_of("tps"),
     Declared::lower("reconnects_per_s", "reconnects/s", "OLTP: reconnects"),
     Declared::higher(
         "events_per_s",

@@ -75,3 +75,45 @@ fn case_36_a_sut_that_was_idle_is_told_beside_a_verdict_that_stands() {
     assert!(told.contains("(10 % may be)"), "{told}");
     assert!(!idle(|_| 4.0).contains("not saturated"));
 }
+
+#[test]
+fn case_90_runs_as_short_as_their_clocks_step_are_told_too_short_once_the_endpoints_are_measured() {
+    let told = |level: f64| {
+        let mut sim = with_boots(|plan| {
+            plan.recipe.metric.name = "time".to_owned();
+            plan.recipe.reading.parser = "hackbench".to_owned();
+        });
+        // As hackbench prints it: three digits.
+        sim.conclude(&mut |_, boot| (level * 1000.0 + (boot % 2) as f64).round() / 1000.0);
+        told(&sim)
+    };
+    let short = told(0.053);
+    let words = "too short for the wanted effect: time is printed in steps of 0.001 s, 1.9 % of 0.053 s; to show 2.0 %, give the \
+                 workload more to do";
+    assert!(short.contains(words), "{short}");
+    assert!(!told(0.53).contains("too short"));
+}
+
+#[test]
+fn cases_95_and_96_work_that_failed_is_told_beside_a_verdict_that_stands() {
+    let told = |parser: &str, metric: &str, failed: &str, count: fn(usize) -> f64| {
+        let mut sim = with_boots(|plan| {
+            plan.recipe.metric.name = metric.to_owned();
+            plan.recipe.reading.parser = parser.to_owned();
+        });
+        sim.also = Some((failed.to_owned(), count));
+        let mut rng = StdRng::seed_from_u64(95);
+        let level = |at: usize| if at >= 3 { 1050.0 } else { 1000.0 };
+        sim.conclude(&mut |at, _| level(at) * (0.002 * normal(&mut rng)).exp());
+        assert_eq!(sim.state.conclusion.as_ref().map(|end| end.kind), Some(ConclusionKind::Culprit));
+        told(&sim)
+    };
+    let one_side = told("sysbench", "tps", "ignored_errors_per_s", |at| if at >= 3 { 40.0 } else { 0.0 });
+    let words = "a part of the work failed: ignored_errors_per_s is 0 in runs of";
+    assert!(one_side.contains(words), "{one_side}");
+    assert!(one_side.contains("(0.0 % and 3.7 % of tps)"), "{one_side}");
+    let both = told("pgbench", "transactions", "failed_transactions", |_| 31.0);
+    assert!(both.contains("failed_transactions is 31 in runs of"), "{both}");
+    let few = told("sysbench", "tps", "ignored_errors_per_s", |_| 0.1);
+    assert!(!few.contains("work failed"), "{few}");
+}
