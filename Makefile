@@ -1,7 +1,7 @@
 # make demo    find a planted scheduler regression in a real kernel, and revert it
 # make check   everything that must pass before a change lands
 # make check-extended   what takes too long for each change: tables made by simulation are made anew, a whole search
-#                       over two machines
+#                       over two machines, kernels with modules and for arm64
 #
 # The first two install what is missing (Debian as root) or say what it is.
 
@@ -44,8 +44,11 @@ test:
 	SB_TEST_KERNEL=$$(ls -d $(KERNEL_STATE)/.kbuild/cache/*/ | head -n 1) \
 		SB_TEST_TWO_MACHINES=1 cargo test --test it
 
-check-extended: deps
+check-extended: deps kernel-tree
 	cargo test --release --lib -- --ignored
+	scripts/install-deps.sh aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu
+	SB_TEST_KERNEL_TREE=$(KERNEL_TREE) SB_TEST_KERNEL_STATE=$(KERNEL_STATE) \
+		cargo test --test kernel -- --ignored --test-threads=1 --nocapture
 	SB_TEST_TWO_MACHINES=1 cargo test --test it two_machines -- --ignored
 
 clean:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what `make demo` and `make check` need. On Debian as root: installs what is missing, asks nothing.
-# Elsewhere: prints the list and fails if something is missing.
+# Elsewhere: prints the list and fails if something is missing. Arguments are more of what is needed, as PROGRAM:PACKAGE.
 set -eu
 
 # program or file : Debian package
@@ -11,6 +11,7 @@ qemu-system-x86_64:qemu-system-x86 busybox:busybox-static hackbench:rt-tests
 /usr/src/linux-source-6.12.tar.xz:linux-source-6.12
 /usr/sbin/mariadbd:mariadb-server-core mysqladmin:mariadb-client sysbench:sysbench
 /usr/sbin/sshd:openssh-server ssh:openssh-client /usr/sbin/ip:iproute2
+$*
 "
 
 missing=""

@@ -33,6 +33,8 @@ mod history;
 mod journal;
 #[path = "it/kbuild.rs"]
 mod kbuild;
+#[path = "it/kbuild_pack.rs"]
+mod kbuild_pack;
 #[path = "it/levels.rs"]
 mod levels;
 #[path = "it/messages.rs"]

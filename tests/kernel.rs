@@ -2,10 +2,17 @@
 //!
 //! Needs a tree made by demo/make-history.sh in `SB_TEST_KERNEL_TREE` and a directory for its sessions and builds in
 //! `SB_TEST_KERNEL_STATE`, which is kept, so that a second run builds only what differs; `make check` gives both. Takes some
-//! ten minutes on two cores, half of it the first kernel build.
+//! ten minutes on two cores, half of it the first kernel build. Kernels with modules and for another architecture are built in
+//! `make check-extended`.
 
+use sched_bisect::history::History;
+use sched_bisect::lab::kbuild::KbuildBuilder;
+use sched_bisect::lab::{BuildJob, Builder};
+use sched_bisect::model::{Artifact, BuildResult, CommitId, StepId};
+use sched_bisect::session::Kbuild;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -100,6 +107,95 @@ fn a_search_over_real_kernels_survives_kills_and_names_the_planted_commit() {
     assert_eq!(finished_twice(&session.journal()), Vec::<Value>::new());
     let (audit, text) = session.output(&["audit", "e2e"]);
     assert_eq!(audit, 0, "{text}");
+}
+
+/// The smallest kernel that can load a module, with one.
+fn with_a_module(config: &str) -> Kbuild {
+    Kbuild {
+        base: "tinyconfig".to_owned(),
+        config: format!("CONFIG_MODULES=y\nCONFIG_CRC_CCITT=m\n{config}"),
+        required: vec!["CONFIG_MODULES=y".to_owned(), "CONFIG_CRC_CCITT=m".to_owned()],
+        targets: vec!["bzImage".to_owned()],
+        image: "arch/x86/boot/bzImage".to_owned(),
+        make_args: Vec::new(),
+        arch: String::new(),
+        cross_compile: String::new(),
+        modules: true,
+        jobs: 0,
+        fixups: Vec::new(),
+    }
+}
+
+/// Builds the tree's good endpoint anew; says how long it took.
+async fn built(name: &str, spec: Kbuild) -> Option<Artifact> {
+    let (tree, state) = (std::env::var_os("SB_TEST_KERNEL_TREE")?, std::env::var_os("SB_TEST_KERNEL_STATE")?);
+    let root = PathBuf::from(state).join(format!("pack-{name}"));
+    for old in ["cache", "session"] {
+        let _ = std::fs::remove_dir_all(root.join(old));
+    }
+    std::fs::create_dir_all(root.join("session")).expect("creates");
+    let history = History::open(Path::new(&tree)).expect("opens");
+    let mut git = Command::new("git");
+    let id =
+        git.arg("-C").arg(&tree).args(["rev-parse", "v6.12-short-good^{commit}"]).output().expect("git runs");
+    let commit = CommitId::parse(String::from_utf8_lossy(&id.stdout).trim()).expect("an id");
+    let log = root.join("build.log");
+    let job = BuildJob { step: StepId(1), commit, deadline: PATIENCE, log: log.clone() };
+    let mut builder =
+        KbuildBuilder::open(spec, &root, &root.join("session"), history.common_dir()).expect("a builder");
+    let began = Instant::now();
+    let result = builder.build(&job).await;
+    let BuildResult::Built { artifact } = result else { panic!("{result:?}, see {}", log.display()) };
+    eprintln!("{name}: built and packed in {} s by {}", began.elapsed().as_secs(), artifact.toolchain);
+    Some(*artifact)
+}
+
+/// The archive holds the module, made for the very kernel, and depmod's index of it.
+fn assert_packed(artifact: &Artifact) {
+    let dir = Path::new(&artifact.dir);
+    let own = format!("lib/modules/{}", artifact.release);
+    let mut archive = tar::Archive::new(std::fs::File::open(dir.join("modules.tar")).expect("an archive"));
+    let mut files = std::collections::BTreeMap::new();
+    for entry in archive.entries().expect("is an archive") {
+        let mut entry = entry.expect("is whole");
+        let path = entry.path().expect("a path").display().to_string();
+        let path = path.strip_prefix(&own).unwrap_or_else(|| panic!("{path} is not below {own}")).to_owned();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).expect("reads");
+        files.insert(path, bytes);
+    }
+    let module = &files["/kernel/lib/crc-ccitt.ko"];
+    let magic = format!("vermagic={} ", artifact.release);
+    assert!(module.windows(magic.len()).any(|bytes| bytes == magic.as_bytes()), "no {magic:?} in the module");
+    let index = String::from_utf8_lossy(&files["/modules.dep"]);
+    assert_eq!(index.trim(), "kernel/lib/crc-ccitt.ko:", "{index}");
+    let map = std::fs::read_to_string(dir.join("System.map")).expect("a map");
+    assert!(map.lines().any(|line| line.ends_with(" start_kernel")));
+}
+
+#[tokio::test]
+#[ignore = "a kernel from nothing, some two minutes: make check-extended"]
+async fn a_real_kernel_is_packed_with_its_module() {
+    if let Some(artifact) = built("x86", with_a_module("CONFIG_64BIT=y\n")).await {
+        assert_packed(&artifact);
+    }
+}
+
+#[tokio::test]
+#[ignore = "a kernel from nothing, some two minutes, and a cross compiler: make check-extended"]
+async fn a_real_kernel_for_arm64_is_built_and_packed_on_another_host() {
+    let spec = Kbuild {
+        arch: "arm64".to_owned(),
+        cross_compile: "aarch64-linux-gnu-".to_owned(),
+        targets: vec!["Image".to_owned()],
+        image: "arch/arm64/boot/Image".to_owned(),
+        ..with_a_module("")
+    };
+    let Some(artifact) = built("arm64", spec).await else { return };
+    assert_packed(&artifact);
+    assert!(artifact.toolchain.starts_with("aarch64-linux-gnu-gcc"), "{}", artifact.toolchain);
+    let image = std::fs::read(Path::new(&artifact.dir).join("image")).expect("an image");
+    assert_eq!(&image[56..60], b"ARM\x64", "the header of an arm64 Image");
 }
 
 /// The commit named is the one whose change turns RUN_TO_PARITY off.

@@ -3,6 +3,7 @@
 use super::args::Place;
 use super::{CliError, exit, print};
 use crate::history::History;
+use crate::lab::kbuild;
 use crate::model::CommitId;
 use crate::profile::{self, Overrides};
 use crate::session::{BuilderSpec, MachineSpec, Recipe};
@@ -54,8 +55,14 @@ fn repository(place: &Place) -> (bool, String) {
 fn recipe(recipe: &Recipe) -> Vec<(bool, String)> {
     let mut lines = Vec::new();
     match &recipe.builder {
-        BuilderSpec::Kbuild(_) => {
+        BuilderSpec::Kbuild(spec) => {
             lines.extend(KBUILD_TOOLS.iter().map(|(name, package)| program(name, package)));
+            if !spec.cross_compile.is_empty() {
+                lines.extend(["gcc", "ld"].map(|tool| cross(&spec.cross_compile, tool)));
+            }
+            if spec.modules {
+                lines.push(depmod());
+            }
             lines.push(header("libelf.h", "libelf-dev"));
             lines.push(match find("ccache") {
                 Some(path) => {
@@ -92,6 +99,20 @@ fn program(name: &str, package: &str) -> (bool, String) {
     match find(name) {
         Some(path) => (true, format!("{name} at {}", path.display())),
         None => (false, format!("{name}: not on PATH; apt-get install {package}")),
+    }
+}
+
+/// A tool for another architecture.
+fn cross(prefix: &str, tool: &str) -> (bool, String) {
+    let name = format!("{prefix}{tool}");
+    program(&name, kbuild::package(&name).as_deref().unwrap_or("(no package of Debian's has it)"))
+}
+
+/// Outside of the PATH of who is not root.
+fn depmod() -> (bool, String) {
+    match find("/usr/sbin/depmod").or_else(|| find("/sbin/depmod")) {
+        Some(path) => (true, format!("depmod at {}", path.display())),
+        None => program("depmod", "kmod"),
     }
 }
 

@@ -145,6 +145,10 @@ pub struct Artifact {
     pub cached: bool,
     /// Fix-up patches: applied, or already there.
     pub fixups: Vec<String>,
+    /// What stands in the directory beside image and configuration for a machine with a disk (`System.map`,
+    /// `modules.tar`): blake3 (hex) by file name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packed: BTreeMap<String, String>,
 }
 
 impl Artifact {
@@ -161,6 +165,7 @@ impl Artifact {
             toolchain: String::new(),
             cached: false,
             fixups: Vec::new(),
+            packed: BTreeMap::new(),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! profile is reported at once, each with its position and what to do; a loaded recipe passes every check.
 //! Tested in `tests.rs` here; the messages are golden files in tests/golden/profile/.
 
+mod arch;
 mod document;
 mod layers;
 mod problem;

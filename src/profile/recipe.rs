@@ -1,13 +1,14 @@
 //! The keys of a profile, what each may be, and how they become a recipe.
 
 use super::Resolver;
+use super::arch;
 use super::document::Plain;
 use super::layers::{Kinds, Layers};
 use super::reading::{self, direction_word, reading};
 use super::setup;
 use super::value::{
-    Read, confidence, count, duration, filled, minimum_effect, one_of, quoted, show_duration, show_text,
-    text, word,
+    Read, confidence, count, duration, filled, flag, minimum_effect, one_of, quoted, show_duration,
+    show_text, text, word,
 };
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use crate::session::{
@@ -28,7 +29,22 @@ const GUESTS: usize = 2;
 
 const BUILD_KEYS: &[(&str, &[&str])] = &[
     ("command", &["command"]),
-    ("kbuild", &["base", "config", "required", "targets", "image", "make_args", "jobs", "fixups"]),
+    (
+        "kbuild",
+        &[
+            "base",
+            "config",
+            "required",
+            "targets",
+            "image",
+            "make_args",
+            "arch",
+            "cross_compile",
+            "modules",
+            "jobs",
+            "fixups",
+        ],
+    ),
 ];
 
 const MACHINE_KEYS: &[(&str, &[&str])] = &[
@@ -199,12 +215,26 @@ fn kbuild(l: &mut Layers, resolve: Option<Resolver>) -> Kbuild {
     let base = l.or("build.base", "defconfig".to_owned(), text, quoted);
     let config = content(l, "build.config").unwrap_or_default();
     let required = l.list("build.required", &[]);
-    let targets = l.list("build.targets", &["bzImage"]);
-    let image = l.or("build.image", "arch/x86/boot/bzImage".to_owned(), relative_path, quoted);
     let make_args = l.list("build.make_args", &[]);
+    let (arch, cross_compile) = architecture(l, &make_args);
+    // Of one that is not known, targets and image must be given (see `kbuild_contradictions`).
+    let known = arch::find(arch::effective(&arch, &make_args));
+    let targets = l.list("build.targets", known.map(|arch| arch.target).as_slice());
+    let its_image = known.map_or("vmlinux", |arch| arch.image);
+    let image = l.or("build.image", its_image.to_owned(), relative_path, quoted);
+    let modules = l.or("build.modules", false, flag, bool::to_string);
     let jobs = number(l, "build.jobs", 0, 0..=MANY);
     let fixups = (0..l.tables("build.fixups")).map(|at| fixup(l, at, resolve)).collect();
-    Kbuild { base, config, required, targets, image, make_args, jobs, fixups }
+    Kbuild { base, config, required, targets, image, make_args, arch, cross_compile, modules, jobs, fixups }
+}
+
+fn architecture(l: &mut Layers, make_args: &[String]) -> (String, String) {
+    let of_make = |name: &str| make_args.iter().any(|arg| arg.starts_with(name));
+    l.unset("build.arch", if of_make("ARCH=") { "as make_args say" } else { "of this host" });
+    let arch = l.optional("build.arch", arch::name, quoted).unwrap_or_default();
+    l.unset("build.cross_compile", if of_make("CROSS_COMPILE=") { "as make_args say" } else { "none" });
+    let cross_compile = l.optional("build.cross_compile", arch::cross_compile, quoted).unwrap_or_default();
+    (arch, cross_compile)
 }
 
 fn fixup(l: &mut Layers, at: usize, resolve: Option<Resolver>) -> Fixup {
@@ -316,6 +346,7 @@ fn kbuild_contradictions(l: &mut Layers, kbuild: &Kbuild) {
         let message = "`build.targets` is empty: nothing would be built".to_owned();
         l.contradiction("build.targets", message, "name the make targets, e.g. [\"bzImage\"]");
     }
+    arch_contradictions(l, kbuild);
     for (at, fixup) in kbuild.fixups.iter().enumerate() {
         let keys = ["patch", "patch.inline"].map(|key| format!("build.fixups[{at}].{key}"));
         // One that is missing is reported as that.
@@ -337,6 +368,28 @@ fn kbuild_contradictions(l: &mut Layers, kbuild: &Kbuild) {
             let message = format!("`build.required` holds {symbol:?}, which is no symbol with its value");
             l.contradiction("build.required", message, "write it as in a .config, e.g. \"CONFIG_HZ=250\"");
         }
+    }
+}
+
+fn arch_contradictions(l: &mut Layers, kbuild: &Kbuild) {
+    for (key, name) in [("build.arch", "ARCH="), ("build.cross_compile", "CROSS_COMPILE=")] {
+        if let Some(argument) = kbuild.make_args.iter().find(|arg| arg.starts_with(name))
+            && l.is_given(key)
+        {
+            let message = format!("`{key}` and {argument:?} in `build.make_args` are both given");
+            l.contradiction(key, message, "remove one of them");
+        }
+    }
+    let arch = arch::effective(&kbuild.arch, &kbuild.make_args);
+    if arch::find(arch).is_none() && !(l.is_given("build.image") && l.is_given("build.targets")) {
+        let message = format!("of the architecture {arch:?} it is not known what its image is called");
+        l.contradiction("build.arch", message, "set `targets` and `image` in [build]");
+    }
+    let lacks = |arch| arch::lacks_cross_compile(arch, &kbuild.cross_compile, &kbuild.make_args);
+    if let Some(prefix) = arch::find(arch).and_then(lacks) {
+        let message = format!("kernels for {arch:?} are not built by this host's own compiler");
+        let help = format!("set `cross_compile = {prefix:?}` in [build], or LLVM=1 in `make_args`");
+        l.contradiction("build.arch", message, &help);
     }
 }
 

@@ -67,6 +67,8 @@ macro_rules! golden {
     };
 }
 
+mod build;
+
 fn origin(loaded: &Loaded, key: &str) -> String {
     let setting = loaded.settings.iter().find(|setting| setting.key == key);
     setting.map(|setting| setting.origin.to_string()).unwrap_or_default()

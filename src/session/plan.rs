@@ -124,12 +124,26 @@ pub struct Kbuild {
     pub targets: Vec<String>,
     /// Image to keep, relative to the build directory ("arch/x86/boot/bzImage").
     pub image: String,
-    /// More arguments for every make ("ARCH=arm64").
+    /// More arguments for every make ("W=1").
     pub make_args: Vec<String>,
+    /// The kernel's name of the architecture ("arm64"); empty = what `make_args` or this host says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arch: String,
+    /// What stands before the names of compiler and linker ("aarch64-linux-gnu-"); empty = nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cross_compile: String,
+    /// Whether modules are made and packed, where the configuration has any: for machines with a disk.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub modules: bool,
     /// Parallel jobs; 0 = one per CPU.
     pub jobs: u32,
     /// Fix-ups, in order.
     pub fixups: Vec<Fixup>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A patch that some candidates need in order to build or boot.

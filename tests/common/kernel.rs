@@ -1,12 +1,13 @@
-//! A tree that answers `make` as a kernel's does, in a few files: `tinyconfig`, `olddefconfig`, `bzImage`, an output
-//! directory, LOCALVERSION and its `+`, objects that are compiled only when their source changed.
+//! A tree that answers `make` as a kernel's does, in a few files: `tinyconfig`, `olddefconfig`, `bzImage` and `Image`,
+//! `modules` and `modules_install`, an output directory, LOCALVERSION and its `+`, ARCH and CROSS_COMPILE, objects that are
+//! compiled only when their source changed.
 
 use super::repo::Repo;
 use sched_bisect::model::CommitId;
 use sched_bisect::session::Kbuild;
 
 const MAKEFILE: &str = r#"
-CC := cc
+CC := $(if $(CROSS_COMPILE),$(CROSS_COMPILE)gcc,cc)
 O := $(CURDIR)
 src := $(CURDIR)
 objects := $(O)/fair.o $(O)/core.o
@@ -18,9 +19,17 @@ olddefconfig:
 	@sh $(src)/scripts/conf.sh $(src)/Kconfig $(O)/.config
 bzImage: $(O)/vmlinux
 	@mkdir -p $(O)/arch/x86/boot && cat $(O)/vmlinux $(O)/.config > $(O)/arch/x86/boot/bzImage
+Image: $(O)/vmlinux
+	@mkdir -p $(O)/arch/$(ARCH)/boot && cat $(O)/vmlinux $(O)/.config > $(O)/arch/$(ARCH)/boot/Image
+modules: $(O)/vmlinux
+	@grep -q '^CONFIG_MODULES=y' $(O)/.config || { echo 'The present kernel configuration has modules disabled.' >&2; exit 1; }
+	@mkdir -p $(O)/kernel/sched && cp $(O)/fair.o $(O)/kernel/sched/fair.ko
+modules_install:
+	@sh $(src)/scripts/install.sh $(src) $(O) "$(INSTALL_MOD_PATH)" "$(INSTALL_MOD_STRIP)"
 $(O)/vmlinux: $(objects) $(O)/include/config/kernel.release
 	@echo '  LD      vmlinux'
 	@$(CC) -shared -nostdlib -Wl,--build-id=sha1 -o $@ $(objects)
+	@nm $@ > $(O)/System.map
 $(O)/%.o: $(src)/kernel/sched/%.c
 	@echo '  CC      kernel/sched/$*.o'
 	@$(CC) -c -o $@ $<
@@ -29,6 +38,25 @@ $(O)/include/config/kernel.release: FORCE
 	@mkdir -p $(dir $@)
 	@plus=$$(grep -q '^CONFIG_LOCALVERSION_AUTO=y' $(O)/.config && echo +); echo "6.15.0$(LOCALVERSION)$$plus" > $@
 FORCE:
+"#;
+
+/// Installs the modules as the kernel's `modules_install` does, then has `depmod` of the PATH index them; what a commit has
+/// in `also-install` is done besides.
+const INSTALL: &str = r#"
+set -eu
+release=$(cat "$2/include/config/kernel.release")
+dir=$3/lib/modules/$release
+mkdir -p "$dir/kernel/sched"
+ln -s "$2" "$dir/build"
+ln -s "$1" "$dir/source"
+cp "$2/kernel/sched/fair.ko" "$dir/kernel/sched/"
+[ "$4" != 1 ] || strip --strip-debug "$dir/kernel/sched/fair.ko"
+echo kernel/sched/fair.ko > "$dir/modules.order"
+echo > "$dir/modules.builtin"
+if [ -e "$1/also-install" ]; then
+	. "$1/also-install"
+fi
+depmod -ae -F "$2/System.map" -b "$3" "$release" || echo "Warning: 'make modules_install' requires depmod." >&2
 "#;
 
 /// Gives every known symbol the last value that the configuration has for it, or its default.
@@ -48,6 +76,7 @@ pub fn first_commit(repo: &mut Repo, kconfig: &str) -> CommitId {
     let files = [
         ("Makefile", Some(MAKEFILE)),
         ("scripts/conf.sh", Some(CONF)),
+        ("scripts/install.sh", Some(INSTALL)),
         ("Kconfig", Some(kconfig)),
         ("kernel/sched/fair.c", Some("int fair = 1;\n")),
         ("kernel/sched/core.c", Some("int core = 1;\n")),
@@ -65,6 +94,9 @@ pub fn spec() -> Kbuild {
         targets: vec!["bzImage".to_owned()],
         image: "arch/x86/boot/bzImage".to_owned(),
         make_args: Vec::new(),
+        arch: String::new(),
+        cross_compile: String::new(),
+        modules: false,
         jobs: 2,
         fixups: Vec::new(),
     }

@@ -13,12 +13,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-fn root(repo: &Repo) -> PathBuf {
+pub fn root(repo: &Repo) -> PathBuf {
     repo.path().join(".git/sched-bisect")
 }
 
 /// A builder for the session of that name.
-fn open(repo: &Repo, spec: Kbuild, session: &str) -> KbuildBuilder {
+pub fn open(repo: &Repo, spec: Kbuild, session: &str) -> KbuildBuilder {
     let session = repo.beside(session);
     fs::create_dir_all(&session).expect("session directory");
     let history = History::open(&repo.path()).expect("opens");
@@ -34,11 +34,11 @@ fn job(repo: &Repo, commit: &CommitId) -> BuildJob {
     }
 }
 
-fn log(repo: &Repo) -> String {
+pub fn log(repo: &Repo) -> String {
     fs::read_to_string(repo.beside("build.log")).expect("a log")
 }
 
-async fn built(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId) -> Artifact {
+pub async fn built(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId) -> Artifact {
     match builder.build(&job(repo, commit)).await {
         BuildResult::Built { artifact } => *artifact,
         BuildResult::Untestable(why) => panic!("{why:?}\n{}", log(repo)),
@@ -46,7 +46,11 @@ async fn built(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId) -> A
     }
 }
 
-async fn untestable(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId) -> (UntestableKind, String) {
+pub async fn untestable(
+    builder: &mut KbuildBuilder,
+    repo: &Repo,
+    commit: &CommitId,
+) -> (UntestableKind, String) {
     match builder.build(&job(repo, commit)).await {
         BuildResult::Untestable(why) => (why.kind, why.reason),
         BuildResult::Built { .. } => panic!("built\n{}", log(repo)),
@@ -54,7 +58,7 @@ async fn untestable(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId)
     }
 }
 
-async fn infra(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId) -> (InfraKind, String) {
+pub async fn infra(builder: &mut KbuildBuilder, repo: &Repo, commit: &CommitId) -> (InfraKind, String) {
     match builder.build(&job(repo, commit)).await {
         BuildResult::Infra(why) => (why.kind, why.reason),
         BuildResult::Built { .. } => panic!("built\n{}", log(repo)),
@@ -78,7 +82,7 @@ fn compiled(repo: &Repo) -> Vec<String> {
 }
 
 /// The configuration of an artifact, without comments.
-fn config(artifact: &Artifact) -> String {
+pub fn config(artifact: &Artifact) -> String {
     fs::read_to_string(Path::new(&artifact.dir).join("config")).expect("a configuration")
 }
 

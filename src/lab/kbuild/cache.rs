@@ -1,7 +1,8 @@
 //! Finished artifacts, by everything that decided them.
 //!
-//! An entry is a directory with `image`, `config`, `build.log` and `artifact.json`. It is put together under another
-//! name, synced and renamed, so it is whole or absent; its hashes are checked each time it is used.
+//! An entry is a directory with `image`, `config`, `build.log` and `artifact.json`, and for a machine with a disk
+//! `System.map` and `modules.tar`. It is put together under another name, synced and renamed, so it is whole or absent; its
+//! hashes are checked each time it is used.
 
 use super::run::{Step, io_at};
 use super::slot::Slot;
@@ -28,6 +29,18 @@ impl Key {
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// What a build made, still in the builder's directory.
+pub(super) struct Product<'a> {
+    /// The image.
+    pub image: &'a Path,
+    /// The resolved configuration.
+    pub config: &'a str,
+    /// The build's log.
+    pub log: &'a Path,
+    /// More files, under these names.
+    pub more: &'a [(&'static str, PathBuf)],
 }
 
 /// `artifact.json`.
@@ -65,28 +78,27 @@ impl Cache {
     }
 
     /// Keeps an artifact; fills in its directory and hashes.
-    pub(super) fn store(
-        &self,
-        key: &Key,
-        mut artifact: Artifact,
-        image: &Path,
-        config: &str,
-        log: &Path,
-    ) -> Step<Artifact> {
+    pub(super) fn store(&self, key: &Key, mut artifact: Artifact, product: &Product<'_>) -> Step<Artifact> {
         let dir = self.dir.join(key.as_str());
         let put = || -> io::Result<Artifact> {
             remove(&self.scratch)?;
             fs::create_dir(&self.scratch)?;
-            fs::copy(image, self.scratch.join("image"))?;
-            fs::write(self.scratch.join("config"), config)?;
-            fs::copy(log, self.scratch.join("build.log"))?;
+            fs::copy(product.image, self.scratch.join("image"))?;
+            fs::write(self.scratch.join("config"), product.config)?;
+            fs::copy(product.log, self.scratch.join("build.log"))?;
             artifact.image_hash = hash(&self.scratch.join("image"))?;
-            artifact.config_hash = blake3::hash(config.as_bytes()).to_hex().to_string();
+            artifact.config_hash = blake3::hash(product.config.as_bytes()).to_hex().to_string();
+            for (name, from) in product.more {
+                let file = self.scratch.join(name);
+                fs::copy(from, &file)?;
+                artifact.packed.insert((*name).to_owned(), hash(&file)?);
+            }
             artifact.dir = dir.to_string_lossy().into_owned();
             let record = Record { sum: sum(&artifact), artifact: artifact.clone() };
             let mut file = File::create(self.scratch.join("artifact.json"))?;
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            for name in ["image", "config", "build.log", "artifact.json", "."] {
+            let names = ["image", "config", "build.log", "artifact.json"].into_iter();
+            for name in names.chain(product.more.iter().map(|(name, _)| *name)).chain(["."]) {
                 File::open(self.scratch.join(name))?.sync_all()?;
             }
             if let Ok(other) = load(&dir) {
@@ -109,7 +121,9 @@ fn load(dir: &Path) -> Result<Artifact, String> {
     if sum(&artifact) != wanted {
         return Err("artifact.json does not match its own sum".to_owned());
     }
-    for (name, wanted) in [("image", &artifact.image_hash), ("config", &artifact.config_hash)] {
+    let fixed = [("image", &artifact.image_hash), ("config", &artifact.config_hash)];
+    let more = artifact.packed.iter().map(|(name, hash)| (name.as_str(), hash));
+    for (name, wanted) in fixed.into_iter().chain(more) {
         let found = hash(&dir.join(name)).map_err(|error| format!("{name}: {error}"))?;
         if &found != wanted {
             return Err(format!("{name} does not match its hash"));

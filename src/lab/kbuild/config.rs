@@ -45,6 +45,11 @@ pub(super) fn delta(base: &str, now: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whether a kernel of this configuration can load modules.
+pub(super) fn has_modules(resolved: &str) -> bool {
+    symbols(resolved).get("CONFIG_MODULES") == Some(&"y")
+}
+
 /// A required symbol: "CONFIG_HZ=250", "CONFIG_FOO=n" or "# CONFIG_FOO is not set".
 pub(super) fn parse_required(line: &str) -> Result<(&str, &str), String> {
     unset(line).map(|name| (name, "n")).or_else(|| assignment(line)).ok_or_else(|| {

@@ -81,8 +81,18 @@ pub(super) fn missing(program: &str) -> String {
     }
 }
 
-fn package(tool: &str) -> Option<&'static str> {
-    PACKAGES.iter().find(|(name, _)| *name == tool).map(|(_, package)| *package)
+/// The Debian package with a tool of kernel builds, also one for another architecture: "aarch64-linux-gnu-gcc" is in
+/// gcc-aarch64-linux-gnu, "x86_64-linux-gnu-ld" in binutils-x86-64-linux-gnu.
+pub(super) fn package(tool: &str) -> Option<String> {
+    let known = |tool: &str| PACKAGES.iter().find(|(name, _)| *name == tool).map(|(_, package)| *package);
+    if let Some(package) = known(tool) {
+        return Some(package.to_owned());
+    }
+    let (triplet, bare) = tool.rsplit_once('-')?;
+    let package = known(bare).filter(|package| ["gcc", "binutils"].contains(package))?;
+    // Others ("riscv64-unknown-elf-", "my-own-") are no names of Debian's.
+    let of_debian = triplet.contains("-linux-gnu") && !triplet.contains('/');
+    of_debian.then(|| format!("{package}-{}", triplet.replace('_', "-")))
 }
 
 /// Whether a line is source text that a compiler quotes ("   12 | ..."), which may say anything.

@@ -14,11 +14,12 @@ mod config;
 mod failure;
 mod fixup;
 mod identity;
+mod modules;
 mod run;
 mod slot;
 mod tools;
 
-use self::cache::{Cache, Key};
+use self::cache::{Cache, Key, Product};
 use self::run::{Runner, Step, Stop, io_at};
 use self::slot::Slot;
 use self::tools::Tools;
@@ -27,15 +28,23 @@ use crate::history::{Clean, History, Worktree};
 use crate::model::{Artifact, BuildResult, CommitId, InfraKind, UntestableKind};
 use crate::session::{Fixup, Kbuild};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// The kernel's symbols with their addresses, as a machine with a disk keeps them beside the image.
+const SYSTEM_MAP: &str = "System.map";
 
 /// File of the session that holds its base configuration.
 const BASE_FILE: &str = "config.base";
 
 /// Variables that only we may give to make.
-const OUR_MAKE_VARIABLES: [&str; 4] = ["LOCALVERSION=", "O=", "KBUILD_OUTPUT=", "KBUILD_EXTMOD="];
+const OUR_MAKE_VARIABLES: [&str; 6] =
+    ["LOCALVERSION=", "O=", "KBUILD_OUTPUT=", "KBUILD_EXTMOD=", "INSTALL_MOD_PATH=", "MODLIB="];
+
+/// Where depmod is, which is not always on the PATH of who is not root.
+const SBIN: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Put behind every configuration: the release is ours to choose, nothing is added to it.
 const OUR_SYMBOLS: &str = "\n# CONFIG_LOCALVERSION_AUTO is not set\n";
@@ -62,6 +71,8 @@ pub enum Error {
 /// Builds kernels in the first free builder directory.
 pub struct KbuildBuilder {
     spec: Kbuild,
+    /// `make_args` of the profile, and what its other keys come to.
+    make_args: Vec<String>,
     session: PathBuf,
     slot: Slot,
     cache: Cache,
@@ -88,12 +99,13 @@ impl KbuildBuilder {
         let marks = vec![(process::OWNER.into(), session.as_os_str().to_owned())];
         let worktree = Worktree::open(common_dir, &slot.source(), marks)?;
         let history = History::open(common_dir)?;
-        Ok(Self { spec, session: session.to_owned(), slot, cache, history, worktree })
+        let make_args = all_make_args(&spec);
+        Ok(Self { spec, make_args, session: session.to_owned(), slot, cache, history, worktree })
     }
 
     async fn try_build(&self, job: &BuildJob) -> Step<Artifact> {
         let run = Runner::start(&self.session, self.slot.dir(), job)?;
-        let tools = Tools::find(&run, &self.spec.make_args).await?;
+        let tools = Tools::find(&run, &self.make_args).await?;
         let fixups = self.fixups_for(&job.commit)?;
         if let Some(base) = self.saved_base()?
             && let Some(found) = self.cached(&run, &self.key(&job.commit, &fixups, &base, &tools))
@@ -132,7 +144,8 @@ impl KbuildBuilder {
         if let Err(reason) = config::check_required(&resolved, &self.spec.required) {
             return Err(Stop::untestable(UntestableKind::Config, reason));
         }
-        make.run(&self.spec.targets).await?;
+        let with_modules = self.spec.modules && config::has_modules(&resolved);
+        make.run(&self.targets(with_modules)).await?;
         let artifact = Artifact {
             commit: job.commit.clone(),
             dir: String::new(),
@@ -144,6 +157,7 @@ impl KbuildBuilder {
             toolchain: tools.shown(),
             cached: false,
             fixups: notes,
+            packed: BTreeMap::new(),
         };
         let image = self.slot.build().join(&self.spec.image);
         if !image.is_file() {
@@ -151,7 +165,41 @@ impl KbuildBuilder {
             let reason = format!("make {targets} made no {image}; correct image or targets in the profile");
             return Err(Stop::infra(InfraKind::BrokenCommand, reason));
         }
-        self.cache.store(&key, artifact, &image, &resolved, run.log())
+        let mut more = Vec::new();
+        let map = self.slot.build().join(SYSTEM_MAP);
+        if map.is_file() {
+            more.push((SYSTEM_MAP, map));
+        }
+        if with_modules {
+            more.push((modules::ARCHIVE, self.pack_modules(&make, &artifact.release).await?));
+        }
+        let product = Product { image: &image, config: &resolved, log: run.log(), more: &more };
+        let stored = self.cache.store(&key, artifact, &product);
+        let _ = fs::remove_file(self.slot.file(modules::ARCHIVE));
+        stored
+    }
+
+    fn targets(&self, with_modules: bool) -> Vec<String> {
+        let mut targets = self.spec.targets.clone();
+        if with_modules && !targets.iter().any(|target| target == "modules") {
+            targets.push("modules".to_owned());
+        }
+        targets
+    }
+
+    /// Installs the modules just made into a directory of the builder's and gives an archive of them.
+    async fn pack_modules(&self, make: &Make<'_>, release: &str) -> Step<PathBuf> {
+        let (staging, archive) = (self.slot.file("staging"), self.slot.file(modules::ARCHIVE));
+        modules::clear(&staging)?;
+        make.install(&modules::install_args(&staging)).await?;
+        let release = release.to_owned();
+        let pack = move || {
+            modules::pack(&staging, &release, &archive)?;
+            modules::clear(&staging)?;
+            Ok(archive)
+        };
+        let packed = tokio::task::spawn_blocking(pack).await;
+        packed.map_err(|error| Stop::infra(InfraKind::Other, format!("cannot pack the modules: {error}")))?
     }
 
     fn cached(&self, run: &Runner<'_>, key: &Key) -> Option<Artifact> {
@@ -185,14 +233,20 @@ impl KbuildBuilder {
     /// the commit, so it need not be resolved first.
     fn key(&self, commit: &CommitId, fixups: &[&Fixup], base: &str, tools: &Tools) -> Key {
         let spec = &self.spec;
-        Key::of(&[
+        let mut parts = vec![
             vec![commit.as_str(), tools.identity()],
             vec![&spec.base, &spec.config, OUR_SYMBOLS, base, &spec.image],
             words(&spec.required),
             words(&spec.make_args),
             words(&spec.targets),
             fixups.iter().map(|fixup| fixup.patch.as_str()).collect(),
-        ])
+        ];
+        // Only where they are set, so that what was built before these keys were there is still found.
+        if !spec.arch.is_empty() || !spec.cross_compile.is_empty() || spec.modules {
+            let modules = if spec.modules { "modules" } else { "" };
+            parts.push(vec![&spec.arch, &spec.cross_compile, modules]);
+        }
+        Key::of(&parts)
     }
 
     fn saved_base(&self) -> Step<Option<String>> {
@@ -262,6 +316,19 @@ struct Make<'a> {
 impl Make<'_> {
     /// Runs make; a failure is sorted into the commit's and the host's.
     async fn run(&self, targets: &[String]) -> Step<()> {
+        self.execute(self.command(targets)).await
+    }
+
+    /// Likewise, where make needs the programs of an administrator.
+    async fn install(&self, targets: &[String]) -> Step<()> {
+        let mut command = self.command(targets);
+        let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+        path.push(SBIN);
+        command.env("PATH", path);
+        self.execute(command).await
+    }
+
+    fn command(&self, targets: &[String]) -> tokio::process::Command {
         let (slot, spec) = (&self.builder.slot, &self.builder.spec);
         let jobs = match spec.jobs {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -275,9 +342,14 @@ impl Make<'_> {
             .arg(format!("O={}", slot.build().display()))
             .arg(format!("LOCALVERSION={}", self.token()))
             .args(self.tools.make_args())
-            .args(&spec.make_args)
+            .args(&self.builder.make_args)
             .args(targets);
         command.envs(self.tools.environment(slot.root()));
+        command
+    }
+
+    async fn execute(&self, command: tokio::process::Command) -> Step<()> {
+        let slot = &self.builder.slot;
         // A make that is killed leaves half-written objects that look up to date: remembered until it has ended.
         slot.begin()?;
         let from = self.run.log_size();
@@ -297,7 +369,7 @@ impl Make<'_> {
 
     /// What a build directory can be used on with: another compiler or architecture starts from nothing.
     fn stamp(&self) -> String {
-        format!("{}\n{}\n", self.builder.spec.make_args.join(" "), self.tools.identity())
+        format!("{}\n{}\n", self.builder.make_args.join(" "), self.tools.identity())
     }
 
     fn release(&self) -> Step<String> {
@@ -312,6 +384,21 @@ impl Make<'_> {
         );
         Err(Stop::infra(InfraKind::BrokenCommand, reason))
     }
+}
+
+/// The Debian package with a tool of kernel builds, a cross compiler's too.
+pub fn package(tool: &str) -> Option<String> {
+    failure::package(tool)
+}
+
+fn all_make_args(spec: &Kbuild) -> Vec<String> {
+    let mut args = spec.make_args.clone();
+    for (name, value) in [("ARCH", &spec.arch), ("CROSS_COMPILE", &spec.cross_compile)] {
+        if !value.is_empty() {
+            args.push(format!("{name}={value}"));
+        }
+    }
+    args
 }
 
 fn words(list: &[String]) -> Vec<&str> {
@@ -329,6 +416,15 @@ fn check_spec(spec: &Kbuild) -> Result<(), Error> {
     for arg in &spec.make_args {
         if OUR_MAKE_VARIABLES.iter().any(|name| arg.starts_with(name)) {
             return refuse(format!("make argument {arg:?} is set by the program itself; drop it"));
+        }
+        for (name, key, value) in
+            [("ARCH=", "arch", &spec.arch), ("CROSS_COMPILE=", "cross_compile", &spec.cross_compile)]
+        {
+            if arg.starts_with(name) && !value.is_empty() {
+                return refuse(format!(
+                    "make argument {arg:?} and {key} = {value:?} are both given; drop one"
+                ));
+            }
         }
     }
     for line in &spec.required {
