@@ -31,6 +31,7 @@ fmt:
 
 lint:
 	cargo clippy --all-targets -- -D warnings
+	shellcheck -x -P hooks hooks/*.sh
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps

@@ -45,6 +45,8 @@ mod modes;
 mod numerics;
 #[path = "it/parse.rs"]
 mod parse;
+#[path = "it/power_hooks.rs"]
+mod power_hooks;
 #[path = "it/qemu_boot.rs"]
 mod qemu_boot;
 #[path = "it/report.rs"]

@@ -7,12 +7,15 @@
 
 mod build_id;
 pub mod command;
+pub mod console;
+pub mod console_command;
 pub mod kbuild;
+pub mod power;
 pub mod process;
 pub mod qemu;
 pub mod shell;
 pub mod sim;
-mod splat;
+pub mod splat;
 pub mod stage;
 
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, CommitId, RunResult, StepId};

@@ -2,11 +2,11 @@
 //!
 //! Owns: recognising them, on a guest's console and in what `dmesg` of any SUT prints. Must not do: input or output, decide
 //! what follows. Lines are matched from their start, after the time stamp, so that a program that mentions a panic is not
-//! one. Tested with the console of a guest (qemu/console.rs) and with logs (stage/).
+//! one. Tested with consoles (console.rs) and with logs (stage/).
 
 /// How badly the kernel is hurt, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::lab) enum Hurt {
+pub enum Hurt {
     /// It complains and goes on.
     Warning,
     /// It killed a process for want of memory.
@@ -21,7 +21,7 @@ pub(in crate::lab) enum Hurt {
 
 /// A line that means the kernel is hurt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::lab) struct Splat {
+pub struct Splat {
     /// How badly.
     pub hurt: Hurt,
     /// The line, without its time stamp.
@@ -58,7 +58,7 @@ const STARTS: [(&str, Hurt); 25] = [
 ];
 
 /// Recognises a line (with or without time stamp).
-pub(in crate::lab) fn classify(line: &str) -> Option<Splat> {
+pub fn classify(line: &str) -> Option<Splat> {
     let text = without_stamp(line);
     let known = STARTS.iter().find(|(start, _)| text.starts_with(start)).map(|(_, hurt)| *hurt);
     // "watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3" has a number before the words.
@@ -68,7 +68,7 @@ pub(in crate::lab) fn classify(line: &str) -> Option<Splat> {
 }
 
 /// The line without `[    1.234567]` and `[    T12]` before it.
-pub(in crate::lab) fn without_stamp(line: &str) -> &str {
+pub fn without_stamp(line: &str) -> &str {
     let mut text = line.trim();
     // `dmesg -r` has the level before the stamp.
     if let Some((level, rest)) = text.strip_prefix('<').and_then(|inner| inner.split_once('>'))

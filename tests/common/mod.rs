@@ -2,6 +2,7 @@
 //! binary over them.
 
 pub mod engine;
+pub mod http;
 pub mod kernel;
 pub mod live;
 pub mod repo;

@@ -4,8 +4,9 @@
 //! ours; when in doubt it is ours. Must not do: input or output. Tested here over every way, and with a
 //! program that plays QEMU in tests.rs.
 
-use super::console::{Console, Hurt};
+use crate::lab::console::Console;
 use crate::lab::process::Ended;
+use crate::lab::splat::Hurt;
 use crate::model::{BootResult, InfraFailure, InfraKind, RunResult, Untestable, UntestableKind};
 use std::io;
 use std::path::Path;

@@ -9,7 +9,7 @@
 
 use super::accel::Accel;
 use super::channel::{Answer, Decoder, Frame, kill_request, run_request};
-use super::console::Console;
+use crate::lab::console::Console;
 use crate::lab::process::{Ended, Group};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;

@@ -13,7 +13,6 @@
 
 mod accel;
 mod channel;
-mod console;
 mod cpio;
 mod failure;
 mod guest;

@@ -1,18 +1,17 @@
-//! What the kernel says on its console.
+//! What a kernel says on its console, a guest's or a machine's.
 //!
 //! Owns: cutting the stream into lines and remembering the worst of those that mean the kernel is hurt
 //! ([`splat`](crate::lab::splat)). Must not do: input or output, decide what follows from it. Invariant: any bytes are
 //! accepted, memory is bounded. Tested here over recorded consoles.
 
-pub(super) use crate::lab::splat::Hurt;
-use crate::lab::splat::{Splat, classify, without_stamp};
+use super::splat::{Hurt, Splat, classify, without_stamp};
 
 /// Longer lines are cut.
 const LINE_MAX: usize = 1024;
 
-/// The console of one guest.
+/// A console.
 #[derive(Debug, Default)]
-pub(super) struct Console {
+pub struct Console {
     line: Vec<u8>,
     last: String,
     worst: Option<Splat>,
@@ -21,7 +20,7 @@ pub(super) struct Console {
 
 impl Console {
     /// Takes the next bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' {
                 self.end_line();
@@ -32,14 +31,14 @@ impl Console {
     }
 
     /// Ends a line that has no end: nothing more will come.
-    pub(super) fn end_line(&mut self) {
+    pub fn end_line(&mut self) {
         let bytes = std::mem::take(&mut self.line);
-        let line = String::from_utf8_lossy(&bytes);
+        let line = without_escapes(&String::from_utf8_lossy(&bytes));
         let line = line.trim();
         if line.is_empty() {
             return;
         }
-        if let Some(splat) = classify(line) {
+        if let Some(splat) = classify(line).or_else(|| classify(after_prompt(line)?)) {
             // Of equal ones the first: what follows is its echo.
             if self.worst.as_ref().is_none_or(|worst| worst.hurt < splat.hurt) {
                 self.worst = Some(splat);
@@ -53,29 +52,56 @@ impl Console {
     }
 
     /// The last line that is not blank, without its time stamp; empty before the first.
-    pub(super) fn last_line(&self) -> &str {
+    pub fn last_line(&self) -> &str {
         &self.last
     }
 
     /// The worst splat since the start or [`Console::forget`].
-    pub(super) fn worst(&self) -> Option<&Splat> {
+    pub fn worst(&self) -> Option<&Splat> {
         self.worst.as_ref()
     }
 
     /// Whether the kernel panicked since the start or [`Console::forget`].
-    pub(super) fn panicked(&self) -> bool {
+    pub fn panicked(&self) -> bool {
         self.worst.as_ref().is_some_and(|splat| splat.hurt == Hurt::Panic)
     }
 
     /// Why the guest's first process gave up, if it did.
-    pub(super) fn init_failure(&self) -> Option<&str> {
+    pub fn init_failure(&self) -> Option<&str> {
         self.init.as_deref()
     }
 
     /// Forgets the splats so far: a new run begins.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.worst = None;
     }
+}
+
+/// The line without what colours it and moves the cursor (ESC and what belongs to it): a BMC draws its console with that.
+fn without_escapes(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            plain.push(c);
+        } else if chars.next() == Some('[') {
+            // Ends with the first character from @ to ~.
+            chars.by_ref().find(|c| ('@'..='~').contains(c));
+        }
+    }
+    plain
+}
+
+/// A kernel prints from where the cursor is: behind "login: " or a shell's prompt. Told by the time stamp of a kernel, with its
+/// six digits, so that a program that mentions a panic is none.
+fn after_prompt(line: &str) -> Option<&str> {
+    let stamped = |at: usize| {
+        let (inner, _) = line[at + 1..].split_once("] ")?;
+        let (seconds, rest) = inner.trim_start_matches(' ').split_once('.')?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(seconds) && digits(rest) && rest.len() == 6).then(|| &line[at..])
+    };
+    line.match_indices('[').find_map(|(at, _)| stamped(at))
 }
 
 #[cfg(test)]
@@ -123,6 +149,23 @@ mod tests {
     }
 
     #[test]
+    fn a_splat_behind_a_prompt_or_in_colours_is_one() {
+        let panic = "Kernel panic - not syncing: Fatal exception";
+        for before in [
+            "sut1 login: [   35.123456] ",
+            "root@sut1:~# [12345.000001] ",
+            "\u{1b}[0m\u{1b}[2;1H[    1.0] ",
+            "\u{1b}c",
+        ] {
+            assert_eq!(
+                worst(&format!("{before}{panic}\r\n")),
+                Some((Hurt::Panic, panic.to_owned())),
+                "{before}"
+            );
+        }
+    }
+
+    #[test]
     fn lines_that_only_mention_trouble_are_no_splats() {
         for line in [
             "[    0.0] Kernel command line: console=ttyS0 panic=-1 oops=panic",
@@ -132,6 +175,7 @@ mod tests {
             "[    0.1] watchdog: Delayed init of the lockup detector failed: -19",
             "user says: Kernel panic - not syncing: no",
             "[fake] WARNING: not a stamp",
+            "log of yesterday: [1.5] Kernel panic - not syncing: no",
         ] {
             assert_eq!(worst(line), None, "{line}");
         }
