@@ -174,7 +174,7 @@ fn assert_packed(artifact: &Artifact) {
 }
 
 #[tokio::test]
-#[ignore = "a kernel from nothing, some two minutes: make check-extended"]
+#[ignore = "a kernel from nothing, some minutes: make check-extended"]
 async fn a_real_kernel_is_packed_with_its_module() {
     if let Some(artifact) = built("x86", with_a_module("CONFIG_64BIT=y\n")).await {
         assert_packed(&artifact);
@@ -182,7 +182,7 @@ async fn a_real_kernel_is_packed_with_its_module() {
 }
 
 #[tokio::test]
-#[ignore = "a kernel from nothing, some two minutes, and a cross compiler: make check-extended"]
+#[ignore = "a kernel from nothing, ten minutes on a busy host, and a cross compiler: make check-extended"]
 async fn a_real_kernel_for_arm64_is_built_and_packed_on_another_host() {
     let spec = Kbuild {
         arch: "arm64".to_owned(),

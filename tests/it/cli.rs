@@ -67,6 +67,21 @@ fn the_doctor_tells_what_a_profile_has_and_what_a_host_lacks() {
     lacking.tells("LACKING make").tells("LACKING qemu-system-x86_64").tells("apt-get install");
 }
 
+#[test]
+fn the_doctor_names_the_packages_that_a_kernel_for_another_architecture_needs() {
+    let rig = Rig::new(&Profile::default());
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let profile = dir.path().join("far.toml");
+    let text = "[metric]\nname = \"x\"\ndirection = \"lower\"\n[machine]\nrun = \"true\"\n[build]\nkind = \"kbuild\"\n\
+                arch = \"sh\"\ncross_compile = \"sh4-linux-gnu-\"\nmodules = true\ntargets = [\"zImage\"]\n\
+                image = \"arch/sh/boot/zImage\"\n";
+    std::fs::write(&profile, text).expect("writes");
+    let said = rig.run(&["doctor", "--profile", profile.to_str().expect("UTF-8")]).exits(5);
+    said.tells("LACKING sh4-linux-gnu-gcc: not on PATH; apt-get install gcc-sh4-linux-gnu")
+        .tells("LACKING sh4-linux-gnu-ld: not on PATH; apt-get install binutils-sh4-linux-gnu")
+        .tells("depmod");
+}
+
 fn said_by(command: &mut std::process::Command) -> crate::common::rig::Said {
     said(&command.output().expect("the program starts"))
 }

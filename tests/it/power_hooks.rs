@@ -261,9 +261,9 @@ async fn virsh_switches_a_guest_in_whatever_state_it_is() {
 
 /// labgrid-client 26.0.1, as it was against a coordinator.
 const LABGRID: &str = r#"
-[ "$LG_COORDINATOR" = lab:20408 ] || { echo 'labgrid-client: Error: Could not connect to coordinator' >&2; exit 1; }
+[ "$LG_COORDINATOR" = lab:20408 ] || { echo 'Server error: Error: Could not connect to coordinator' >&2; exit 1; }
 if [ "$2" != sut1 ]; then
-    echo "labgrid-client: Error: place $2 is acquired by ctl/other, unable to proceed" >&2
+    echo "labgrid-client: Error: place $2 is not acquired by your user, acquired by other." >&2
     exit 1
 fi
 case $last in
@@ -281,7 +281,7 @@ async fn labgrid_switches_only_a_place_that_is_ours() {
     };
     assert_switches(&with("sut1", "lab:20408")).await;
     let refused = InfraKind::BrokenCommand;
-    assert_fails(&with("sut2", "lab:20408"), Switch::Off, refused, "is acquired by ctl/other").await;
+    assert_fails(&with("sut2", "lab:20408"), Switch::Off, refused, "acquired by other").await;
     assert_fails(&with("sut1", "gone:1"), Switch::Off, InfraKind::TryAgain, "connect to coordinator").await;
     assert_stuck_and_hung(&rack, &with("sut1", "lab:20408")).await;
 }

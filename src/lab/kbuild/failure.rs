@@ -230,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn the_tools_of_a_cross_compiler_have_packages_of_their_own_names() {
+        for (tool, wanted) in [
+            ("gcc", Some("gcc")),
+            ("aarch64-linux-gnu-gcc", Some("gcc-aarch64-linux-gnu")),
+            ("x86_64-linux-gnu-ld", Some("binutils-x86-64-linux-gnu")),
+            ("arm-linux-gnueabihf-gcc", Some("gcc-arm-linux-gnueabihf")),
+            ("my-own-gcc", None),
+            ("/opt/aarch64-linux-gnu-gcc", None),
+            ("aarch64-linux-gnu-clang", None),
+        ] {
+            assert_eq!(package(tool).as_deref(), wanted, "{tool}");
+        }
+    }
+
+    #[test]
     fn all_else_is_the_commits_with_its_first_error() {
         let cases = [
             (
