@@ -140,7 +140,7 @@ async fn built(name: &str, spec: Kbuild) -> Option<Artifact> {
         git.arg("-C").arg(&tree).args(["rev-parse", "v6.12-short-good^{commit}"]).output().expect("git runs");
     let commit = CommitId::parse(String::from_utf8_lossy(&id.stdout).trim()).expect("an id");
     let log = root.join("build.log");
-    let job = BuildJob { step: StepId(1), commit, deadline: PATIENCE, log: log.clone() };
+    let job = BuildJob { step: StepId(1), commit, deadline: 3 * PATIENCE, log: log.clone() };
     let mut builder =
         KbuildBuilder::open(spec, &root, &root.join("session"), history.common_dir()).expect("a builder");
     let began = Instant::now();
