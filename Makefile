@@ -1,7 +1,7 @@
 # make demo    find a planted scheduler regression in a real kernel, and revert it
 # make check   everything that must pass before a change lands
 # make check-extended   what takes too long for each change: tables made by simulation are made anew, a whole search
-#                       over two machines, kernels with modules and for arm64
+#                       over two machines, kernels with modules and for arm64, sessions that are killed, a guest that reboots
 #
 # The first two install what is missing (Debian as root) or say what it is.
 
@@ -51,6 +51,8 @@ check-extended: deps kernel-tree
 	SB_TEST_KERNEL_TREE=$(KERNEL_TREE) SB_TEST_KERNEL_STATE=$(KERNEL_STATE) \
 		cargo test --test kernel -- --ignored --test-threads=1 --nocapture
 	SB_TEST_TWO_MACHINES=1 cargo test --test it two_machines -- --ignored
+	SB_TEST_TWO_MACHINES=1 cargo test --test it ssh_machine -- --ignored
+	SB_TEST_GUEST=1 cargo test --test it guest_lab -- --ignored --nocapture
 
 clean:
 	cargo clean

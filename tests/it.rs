@@ -25,6 +25,8 @@ mod driver;
 mod environment;
 #[path = "it/guards.rs"]
 mod guards;
+#[path = "it/guest_lab.rs"]
+mod guest_lab;
 #[path = "it/halving.rs"]
 mod halving;
 #[path = "it/history.rs"]
@@ -59,6 +61,10 @@ mod session_random;
 mod setup;
 #[path = "it/simulate.rs"]
 mod simulate;
+#[path = "it/ssh.rs"]
+mod ssh;
+#[path = "it/ssh_machine.rs"]
+mod ssh_machine;
 #[path = "it/statistics.rs"]
 mod statistics;
 #[path = "it/survey.rs"]

@@ -114,11 +114,22 @@ pub(super) enum Command {
         #[command(subcommand)]
         what: Profile,
     },
+    /// Remove the kernels that were installed on a machine, and put its default entry back
+    Cleanup {
+        /// Session whose machine it is [default: the one used last]
+        session: Option<String>,
+        /// The machine of this profile instead
+        #[arg(long, value_name = "NAME|FILE", conflicts_with = "session")]
+        profile: Option<String>,
+    },
     /// Tell what this host has and lacks for a profile, and what mends it
     Doctor {
         /// Profile by name or file
         #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_PROFILE)]
         profile: String,
+        /// Of a machine that is reached by ssh: boot its own kernel once and see that it comes back (two restarts)
+        #[arg(long)]
+        rehearse: bool,
     },
 }
 

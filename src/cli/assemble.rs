@@ -1,5 +1,9 @@
 //! From a plan to the lab that it names.
 
+mod ssh;
+
+pub(super) use self::ssh::{Places, machine};
+
 use super::CliError;
 use crate::driver::{Lab, SessionDir};
 use crate::history::{Clean, History, Worktree};
@@ -7,6 +11,7 @@ use crate::lab::command::{CommandBuilder, CommandMachine, Commands, SharedSite, 
 use crate::lab::kbuild::KbuildBuilder;
 use crate::lab::process::OWNER;
 use crate::lab::qemu::QemuMachine;
+use crate::lab::ssh::SshMachine;
 use crate::lab::stage::{CANARY, Ground, Stage};
 use crate::lab::{Builder, Machine};
 use crate::model::CommitId;
@@ -53,6 +58,10 @@ pub(super) fn lab(state: &State, dir: &SessionDir) -> Result<Lab, CliError> {
                 None => machine,
             };
             vec![staged(machine, state, dir, 0)]
+        }
+        MachineSpec::Ssh(spec) => {
+            let parts = ssh::parts(spec, plan, dir, reader(plan)?)?;
+            vec![staged(SshMachine::new(parts, seen), state, dir, 0)]
         }
         MachineSpec::Qemu(spec) => {
             (0..plan.recipe.suts).map(|sut| guest(spec, state, dir, sut)).collect::<Result<_, _>>()?

@@ -1,12 +1,15 @@
 //! `doctor`: what this host has and lacks for a profile, and what mends it.
 
 use super::args::Place;
-use super::{CliError, exit, print};
+use super::assemble::{self, Places};
+use super::{CliError, exit, print, root};
 use crate::history::History;
 use crate::lab::kbuild;
+use crate::lab::ssh::SshMachine;
 use crate::model::CommitId;
 use crate::profile::{self, Overrides};
-use crate::session::{BuilderSpec, MachineSpec, Recipe};
+use crate::session::{BuilderSpec, MachineSpec, Recipe, Ssh};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// A program the host needs, and the Debian package that has it.
@@ -24,7 +27,7 @@ pub(super) const GUEST_PACKAGES: [(&str, &str); 3] =
     [("busybox", "busybox-static"), ("hackbench", "rt-tests"), ("cyclictest", "rt-tests")];
 
 /// Runs it: one line a check. Exit status 5 when something is lacking.
-pub(super) fn run(place: &Place, profile: &str) -> Result<u8, CliError> {
+pub(super) fn run(place: &Place, profile: &str, rehearse: bool) -> Result<u8, CliError> {
     let unresolved = |_: &str| CommitId::parse(&"0".repeat(40));
     let overrides = Overrides { run: None, ..Overrides::default() };
     let checked = profile::check(profile)?;
@@ -32,7 +35,17 @@ pub(super) fn run(place: &Place, profile: &str) -> Result<u8, CliError> {
     lines.push(repository(place));
     lines.push(program("git", "git"));
     match profile::load(profile, &overrides, &unresolved) {
-        Ok(loaded) => lines.extend(recipe(&loaded.recipe)),
+        Ok(loaded) => {
+            lines.extend(recipe(&loaded.recipe));
+            match &loaded.recipe.machine {
+                MachineSpec::Ssh(spec) => lines.extend(machine(place, spec, &loaded.recipe, rehearse)?),
+                MachineSpec::Command { .. } | MachineSpec::Qemu(_) if rehearse => {
+                    let reason = "doctor --rehearse: only a machine with machine.kind = \"ssh\" is restarted";
+                    return Err(CliError::Usage(reason.to_owned()));
+                }
+                MachineSpec::Command { .. } | MachineSpec::Qemu(_) => {}
+            }
+        }
         Err(_) => lines.push((true, format!("left to the command line: {}", checked.needs.join(", ")))),
     }
     lines.push(room(place));
@@ -90,9 +103,26 @@ fn recipe(recipe: &Recipe) -> Vec<(bool, String)> {
                 false => (true, format!("no /dev/kvm; acceleration: {}", qemu.accel)),
             });
         }
+        MachineSpec::Ssh(_) => lines.push(program("ssh", "openssh-client")),
         MachineSpec::Command { .. } => lines.push(program("sh", "dash")),
     }
     lines
+}
+
+/// The machine itself, as it answers.
+fn machine(
+    place: &Place,
+    spec: &Ssh,
+    recipe: &Recipe,
+    rehearse: bool,
+) -> Result<Vec<(bool, String)>, CliError> {
+    let io = |what: &str, source| CliError::Io { what: what.to_owned(), source };
+    let scratch = tempfile::tempdir().map_err(|source| io("make a directory", source))?;
+    let root = root(place)?;
+    let parts = assemble::machine(spec, &recipe.setup, Places { owner: scratch.path(), lab: root.path() })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| io("start the event loop", source))?;
+    Ok(runtime.block_on(SshMachine::new(parts, HashSet::new()).look_over(rehearse)))
 }
 
 fn program(name: &str, package: &str) -> (bool, String) {

@@ -5,6 +5,7 @@
 
 mod args;
 mod assemble;
+mod cleanup;
 mod doctor;
 pub mod exit;
 mod parse;
@@ -112,7 +113,8 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Simulate(wanted) => simulate::run(&wanted),
         Command::Profile { what } => profile::run(what),
         Command::Parse(wanted) => parse::run(&wanted),
-        Command::Doctor { profile } => doctor::run(place, &profile),
+        Command::Cleanup { session, profile } => cleanup::run(place, session.as_deref(), profile.as_deref()),
+        Command::Doctor { profile, rehearse } => doctor::run(place, &profile, rehearse),
     }
 }
 

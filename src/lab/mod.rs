@@ -9,6 +9,7 @@ mod build_id;
 pub mod command;
 pub mod console;
 pub mod console_command;
+mod identity;
 pub mod kbuild;
 pub mod power;
 pub mod process;
@@ -16,6 +17,7 @@ pub mod qemu;
 pub mod shell;
 pub mod sim;
 pub mod splat;
+pub mod ssh;
 pub mod stage;
 
 use crate::model::{Artifact, BootNo, BootResult, BuildResult, CommitId, RunResult, StepId};

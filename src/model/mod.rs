@@ -4,6 +4,7 @@
 //! parsing, formatting and validity. Must not do: any effect, any statistics. Every other module uses these
 //! words; none defines its own. Tested beside each type.
 
+mod address;
 mod conclusion;
 mod id;
 mod outcome;
@@ -11,6 +12,7 @@ mod survey;
 mod units;
 mod verdict;
 
+pub use address::{Address, AddressError};
 pub use conclusion::{Check, Conclusion, ConclusionKind, Culprit, Explained, Restored, Suspect};
 pub use id::{BootNo, CommitId, StepId, SutId};
 pub use outcome::{

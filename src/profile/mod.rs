@@ -16,6 +16,7 @@ mod reading;
 mod recipe;
 mod setup;
 mod source;
+mod ssh;
 mod strangers;
 #[cfg(test)]
 mod tests;

@@ -49,6 +49,7 @@ const BUILD_KEYS: &[(&str, &[&str])] = &[
 
 const MACHINE_KEYS: &[(&str, &[&str])] = &[
     ("command", &["boot", "run"]),
+    ("ssh", super::ssh::KEYS),
     ("qemu", &["program", "accel", "cpus", "memory_mib", "cmdline", "programs", "prepare", "run", "parser"]),
 ];
 
@@ -173,7 +174,7 @@ fn costs(l: &mut Layers) -> Costs {
 
 fn default_suts(machine: &MachineSpec) -> u32 {
     match machine {
-        MachineSpec::Command { .. } => 1,
+        MachineSpec::Command { .. } | MachineSpec::Ssh(_) => 1,
         MachineSpec::Qemu(_) => {
             let cpus = std::thread::available_parallelism().map_or(1, usize::from);
             u32::try_from(cpus.min(GUESTS)).unwrap_or(1)
@@ -284,8 +285,9 @@ fn relative_path(value: &Plain) -> Read<String> {
 }
 
 fn machine(l: &mut Layers) -> MachineSpec {
-    match kind(l, "machine", &["command", "qemu"], MACHINE_KEYS) {
+    match kind(l, "machine", &["command", "qemu", "ssh"], MACHINE_KEYS) {
         Some("qemu") => MachineSpec::Qemu(qemu(l)),
+        Some("ssh") => MachineSpec::Ssh(super::ssh::ssh(l)),
         Some(_) => {
             l.unset("machine.boot", "none: each run counts as a boot");
             MachineSpec::Command {
@@ -327,6 +329,7 @@ fn contradictions(l: &mut Layers, recipe: &Recipe) {
     match &recipe.machine {
         MachineSpec::Command { .. } => command_contradictions(l, recipe),
         MachineSpec::Qemu(_) => qemu_contradictions(l, recipe),
+        MachineSpec::Ssh(_) => super::ssh::contradictions(l, recipe),
     }
     ramp_up_contradictions(l, recipe);
     setup::contradictions(l, &recipe.variant, &recipe.setup, &recipe.machine);

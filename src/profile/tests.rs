@@ -68,6 +68,7 @@ macro_rules! golden {
 }
 
 mod build;
+mod ssh;
 
 fn origin(loaded: &Loaded, key: &str) -> String {
     let setting = loaded.settings.iter().find(|setting| setting.key == key);

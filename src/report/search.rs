@@ -255,7 +255,9 @@ pub fn outlook_words(state: &State, outlook: &Outlook) -> Option<String> {
     let (half, most) = (outlook.quantile(0.5)?, outlook.quantile(0.9)?);
     let boots = match state.plan.recipe.machine {
         MachineSpec::Command { boot: None, .. } => String::new(),
-        MachineSpec::Command { .. } | MachineSpec::Qemu(_) => format!("{} boots, ", half.boots),
+        MachineSpec::Command { .. } | MachineSpec::Qemu(_) | MachineSpec::Ssh(_) => {
+            format!("{} boots, ", half.boots)
+        }
     };
     Some(format!(
         "expected: {} builds, {boots}{} runs, {}; 90 % within {}",

@@ -298,7 +298,7 @@ pub fn between_kernels(state: &State) -> Between {
     match &state.plan.recipe.machine {
         // What runs is one kernel, whatever the commit.
         MachineSpec::Command { boot: None, .. } => Between::OneKernel,
-        MachineSpec::Command { boot: Some(_), .. } => Between::Kernels,
+        MachineSpec::Command { boot: Some(_), .. } | MachineSpec::Ssh(_) => Between::Kernels,
         MachineSpec::Qemu(_) => Between::Guests,
     }
 }

@@ -19,6 +19,7 @@ mod planner;
 mod revert;
 mod setup;
 mod shift;
+mod ssh;
 mod state;
 mod survey;
 
@@ -39,6 +40,7 @@ pub use planner::{Next, Planner, Wish, choice};
 pub use setup::{
     Beside, Canary, LDG, NamedVariant, Phase, SUT, Saturation, Settle, Setup, Steady, Step, Variant,
 };
+pub use ssh::{HostKeys, Reach, Ssh};
 pub use state::{
     Boot, BootStatus, Build, CellState, CommitState, Confirmation, EndpointVerdict, Fact, OpenStep, Run,
     Spent, State, StateError, Took,

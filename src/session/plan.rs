@@ -1,6 +1,7 @@
 //! The plan: everything that was decided before the first measurement. Record 0 of the journal; never changes.
 
 use super::setup::{NamedVariant, Setup};
+use super::ssh::Ssh;
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -173,6 +174,8 @@ pub enum MachineSpec {
     },
     /// A guest per boot under QEMU.
     Qemu(Qemu),
+    /// A machine of its own, reached by ssh, on which kernels are installed.
+    Ssh(Ssh),
 }
 
 /// A QEMU guest.

@@ -29,7 +29,7 @@ pub fn amounts(recipe: &Recipe) -> (u32, u32) {
     let runs = match recipe.machine {
         // A second run costs what a boot does.
         MachineSpec::Command { boot: None, .. } => 1.0,
-        MachineSpec::Command { .. } | MachineSpec::Qemu(_) => {
+        MachineSpec::Command { .. } | MachineSpec::Qemu(_) | MachineSpec::Ssh(_) => {
             let best = (boot_s / guess.run_s).sqrt() * guess.run_noise / guess.boot_noise;
             if best.is_finite() { best.round().clamp(1.0, MOST_RUNS) } else { MOST_RUNS }
         }

@@ -183,7 +183,7 @@ fn byte_of(separator: char) -> Result<u8, String> {
 pub fn parser_of(reading: &Reading, machine: &MachineSpec) -> Option<Parser> {
     match (reading.parser.as_str(), machine) {
         ("", MachineSpec::Qemu(qemu)) => Parser::named(&qemu.parser),
-        ("", MachineSpec::Command { .. }) => None,
+        ("", MachineSpec::Command { .. } | MachineSpec::Ssh(_)) => None,
         (name, _) => Parser::named(name),
     }
 }

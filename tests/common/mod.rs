@@ -2,11 +2,13 @@
 //! binary over them.
 
 pub mod engine;
+pub mod guest;
 pub mod http;
 pub mod kernel;
 pub mod live;
 pub mod repo;
 pub mod rig;
 pub mod scripted;
+pub mod server;
 pub mod sim;
 pub mod two;

@@ -9,6 +9,7 @@
 //! process, which takes all others of its PID namespace with it, and dies with the thread of the test.
 
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -136,6 +137,52 @@ impl Lab {
         ip(self.sut.id(), &["link", "set", "wire", "up"]);
     }
 
+    /// Moves the calling thread, and what it starts from now on, into the control namespace.
+    pub fn enter(&self) {
+        let net = std::fs::File::open(format!("/proc/{}/ns/net", self.control.id())).expect("is there");
+        rustix::thread::move_into_link_name_space(net.as_fd(), None).expect("may enter it");
+    }
+
+    /// A program on a machine, not by ssh.
+    pub fn on(&self, role: &str, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let first = self.first(role).to_string();
+        command.args(["-t", &first, "-n", "-m", "-p", "-u", "--", program]);
+        command
+    }
+
+    /// Pulls the wire between control and a machine out.
+    pub fn cut_off(&self, role: &str) {
+        ip(self.control.id(), &["link", "set", role, "down"]);
+    }
+
+    /// Puts it back.
+    pub fn reconnect(&self, role: &str) {
+        ip(self.control.id(), &["link", "set", role, "up"]);
+    }
+
+    /// Stops, goes on with or kills the processes of a machine's connections; not its sshd, and not what was started by them.
+    pub fn signal_connections(&self, role: &str, signal: rustix::process::Signal) {
+        let mut of_sshd = children(self.first(role));
+        let mut at = 0;
+        while at < of_sshd.len() {
+            of_sshd.extend(children(of_sshd[at]));
+            at += 1;
+        }
+        for pid in of_sshd.into_iter().filter(|&pid| name_of(pid).starts_with("sshd")) {
+            // One that is gone needs none.
+            let _ = rustix::process::kill_process(pid_of(pid), signal);
+        }
+    }
+
+    /// The first process of a machine, by its number here.
+    fn first(&self, role: &str) -> u32 {
+        let machine = if role == "sut" { self.sut.id() } else { self.ldg.id() };
+        wait_for("its first process", || {
+            children(machine).first().copied().filter(|&pid| name_of(pid) == "sshd")
+        })
+    }
+
     /// Waits until the load generator has so many connections to this port.
     pub fn await_connections(&self, count: usize, port: u16) {
         let table = format!("/proc/{}/net/tcp", self.ldg.id());
@@ -150,12 +197,13 @@ impl Lab {
 }
 
 /// A process that ends with its value, and with the thread that started it.
-struct Process {
+pub struct Process {
     child: Child,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Self {
+    /// Starts the program with its arguments; it hears nothing, and its errors are not heard.
+    pub fn start(command: &mut Command) -> Self {
         let mut bound = Command::new("setpriv");
         bound.args(["--pdeathsig", "KILL"]).arg(command.get_program()).args(command.get_args());
         Self { child: bound.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("setpriv is there") }
@@ -170,11 +218,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         // The first process of a PID namespace takes all of it along, and its parent here ends after that.
         let pid = self.id();
-        let children =
-            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let first = children.split_whitespace().find_map(|child| child.parse().ok());
-        match first.and_then(rustix::process::Pid::from_raw) {
-            Some(first) => drop(rustix::process::kill_process(first, rustix::process::Signal::KILL)),
+        match children(pid).first() {
+            Some(&first) => drop(rustix::process::kill_process(pid_of(first), rustix::process::Signal::KILL)),
             None => drop(self.child.kill()),
         }
         // Fails when it was waited for already, which it was not.
@@ -244,11 +289,25 @@ pub fn text(stream: &[u8]) -> String {
     String::from_utf8_lossy(stream).into_owned()
 }
 
+fn children(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn name_of(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+fn pid_of(pid: u32) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(pid.cast_signed()).expect("no process has the number 0")
+}
+
 fn net_of(process: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{process}/ns/net")).ok()
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+/// Where a program is, in the places for administrators too.
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(PLACES.map(PathBuf::from));
     places.map(|place| place.join(program)).find(|path| path.exists())
@@ -264,8 +323,9 @@ fn allowed_cpus() -> Vec<usize> {
     ranges.flat_map(|(first, last)| number(first)..=number(last)).collect()
 }
 
+/// Looks until there is something.
 #[track_caller]
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(found) = look() {

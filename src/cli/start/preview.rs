@@ -50,7 +50,7 @@ fn costs(recipe: &Recipe) -> Costs {
     };
     let boot = match recipe.machine {
         MachineSpec::Command { boot: None, .. } => 0.0,
-        MachineSpec::Command { .. } | MachineSpec::Qemu(_) => {
+        MachineSpec::Command { .. } | MachineSpec::Qemu(_) | MachineSpec::Ssh(_) => {
             guess.boot_s + f64::from(recipe.judging.warmup_runs) * guess.run_s
         }
     };

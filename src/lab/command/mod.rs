@@ -13,7 +13,7 @@
 mod builder;
 mod call;
 mod machine;
-mod reading;
+pub(in crate::lab) mod reading;
 mod role;
 mod site;
 #[cfg(test)]

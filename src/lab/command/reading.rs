@@ -83,7 +83,7 @@ pub(super) fn read_measurement(log: &Path, judged: &str) -> io::Result<RunResult
 }
 
 /// The same of output that is in memory.
-pub(super) fn read_last(stdout: &[u8], judged: &str) -> RunResult {
+pub(in crate::lab) fn read_last(stdout: &[u8], judged: &str) -> RunResult {
     let last = stdout.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
     of_line(last.filter(|line| !line.is_empty()), judged)
 }
@@ -120,7 +120,7 @@ pub(super) fn read_output(out: &Path, err: &Path, reader: &Reader, judged: &str)
 }
 
 /// Reads the metrics of a run by a parser; `judged` must be among them.
-pub(super) fn read_by(reader: &Reader, output: &Output, judged: &str) -> RunResult {
+pub(in crate::lab) fn read_by(reader: &Reader, output: &Output, judged: &str) -> RunResult {
     match reader.parse(judged, output) {
         Ok(metrics) => RunResult::measured(metrics),
         Err(invalid) => RunResult::Invalid { reason: format!("{}: {invalid}", reader.parser()) },

@@ -6,7 +6,7 @@
 //! console is the first serial port (`console`), commands travel over the second (`channel`).
 //!
 //! Invariants: a boot counts only when the running kernel read back as the artifact, under a boot id and a
-//! token never used before (`identity`); a number counts only when the kernel stayed whole while it was
+//! token never used before (lab::identity); a number counts only when the kernel stayed whole while it was
 //! made; every way to fail is a fact about the commit or ours (`failure`); nothing of a guest is left after
 //! [`Machine::off`], a drop, or a killed program (lab::process). Tested in tests.rs with a program that plays
 //! QEMU, and with a real kernel in tests/it/qemu_boot.rs.
@@ -16,7 +16,6 @@ mod channel;
 mod cpio;
 mod failure;
 mod guest;
-mod identity;
 mod initramfs;
 mod programs;
 #[cfg(test)]
@@ -26,7 +25,7 @@ use self::accel::{Accel, Wanted};
 use self::channel::{Answer, COMMAND_MAX};
 use self::failure::{Failure, Phase, Trust};
 use self::guest::{Guest, Log, Reply, Start};
-use self::identity::Identity;
+use super::identity::Identity;
 use super::shell::quoted;
 use super::stage::{Call, Called, Ground};
 use super::{BootJob, Machine, RunJob};
@@ -181,7 +180,8 @@ impl QemuMachine {
         let reply = guest.greeting(deadline, log).await.map_err(failed)?;
         let greeting = answered(reply, guest, Phase::Boot(self.trust()))?;
         let identity = Identity::parse(&greeting.stdout);
-        identity.check(&job.artifact, token, &self.seen)?;
+        let wrong = |reason| Failure::infra(InfraKind::WrongKernel, reason);
+        identity.check(&job.artifact, &format!("sb.boot={token}"), &self.seen).map_err(wrong)?;
         self.seen.insert(identity.boot_id.clone());
         if let Some(failure) =
             identity.cpus.and_then(|cpus| failure::too_few(cpus, self.spec.cpus, self.proven))

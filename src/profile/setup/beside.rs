@@ -8,7 +8,7 @@ use crate::session::{Beside, MachineSpec, Setup, Watch};
 /// Asks for both. Where it is known that a shell reaches the SUT they are on by default: without roles, commands may run
 /// the workload anywhere, and what this machine is like says nothing of the SUT.
 pub(super) fn read(l: &mut Layers, machine: &MachineSpec, setup: &mut Setup) {
-    let is_reached = matches!(machine, MachineSpec::Qemu(_)) || !setup.roles.is_empty();
+    let is_reached = matches!(machine, MachineSpec::Qemu(_) | MachineSpec::Ssh(_)) || !setup.roles.is_empty();
     let (ignore, also) = (l.given_list("environment.ignore"), l.given_list("environment.also"));
     let is_asked = is_reached || !ignore.is_empty() || !also.is_empty();
     let mut on = |key: &str, default: bool| {

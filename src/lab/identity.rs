@@ -1,19 +1,17 @@
-//! Who the guest is, as read back from it.
+//! Who a machine is, as read back from it.
 //!
-//! Owns: reading the guest's account of itself and holding it against what was started. Must not do: talk to
-//! the guest. Invariant: nothing about a boot is believed that was not read from the running kernel. Tested
-//! here.
+//! Owns: reading a machine's account of itself and holding it against what was started. Must not do: talk to the
+//! machine. Invariant: nothing about a boot is believed that was not read from the running kernel. Tested here.
 
-use super::Failure;
-use crate::lab::build_id::build_id;
-use crate::model::{Artifact, InfraKind};
+use super::build_id::build_id;
+use crate::model::Artifact;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::collections::HashSet;
 
-/// The guest's account, from the answer that it gives unasked (see `identity` in init.sh).
+/// The machine's account (see `identity` in qemu/init.sh, and ssh/sut/sight.sh).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Identity {
+pub(in crate::lab) struct Identity {
     /// Of this boot; empty where the kernel shows none.
     pub boot_id: String,
     /// `uname -r`.
@@ -28,7 +26,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Reads the account. What is not there stays empty.
-    pub(super) fn parse(stdout: &[u8]) -> Self {
+    pub(in crate::lab) fn parse(stdout: &[u8]) -> Self {
         let text = String::from_utf8_lossy(stdout);
         let mut identity = Self::default();
         let mut lines = text.lines();
@@ -47,40 +45,35 @@ impl Identity {
         identity
     }
 
-    /// Holds the account against what was started: `token` on the command line, the artifact's release and
-    /// build id (where it names them), a boot id that is not in `seen`.
-    pub(super) fn check(
+    /// Holds the account against what was started: `word` on the command line, the artifact's release and
+    /// build id (where it names them), a boot id that is not in `seen`. The error tells what else runs.
+    pub(in crate::lab) fn check(
         &self,
         artifact: &Artifact,
-        token: &str,
+        word: &str,
         seen: &HashSet<String>,
-    ) -> Result<(), Failure> {
-        let wrong = |reason: String| Err(Failure::infra(InfraKind::WrongKernel, reason));
-        let token = format!("sb.boot={token}");
-        if !self.cmdline.split_whitespace().any(|word| word == token) {
-            return wrong(format!(
-                "boot with {token}: the running kernel's command line is {:?}",
-                self.cmdline
-            ));
+    ) -> Result<(), String> {
+        if !self.cmdline.split_whitespace().any(|there| there == word) {
+            return Err(format!("boot with {word}: the running kernel's command line is {:?}", self.cmdline));
         }
         for (what, wanted, running) in
             [("release", &artifact.release, &self.release), ("build id", &artifact.build_id, &self.build_id)]
         {
             if !wanted.is_empty() && wanted != running {
-                return wrong(format!(
+                return Err(format!(
                     "boot {}: its {what} is {wanted:?}, the running kernel's is {running:?}",
                     artifact.commit.short()
                 ));
             }
         }
         if self.boot_id.is_empty() {
-            return wrong(
-                "read the boot id: the guest has no /proc/sys/kernel/random/boot_id (CONFIG_PROC_SYSCTL)"
+            return Err(
+                "read the boot id: the machine has no /proc/sys/kernel/random/boot_id (CONFIG_PROC_SYSCTL)"
                     .to_owned(),
             );
         }
         if seen.contains(&self.boot_id) {
-            return wrong(format!("boot anew: the boot id {} was seen before", self.boot_id));
+            return Err(format!("boot anew: the boot id {} was seen before", self.boot_id));
         }
         Ok(())
     }
@@ -139,7 +132,7 @@ mod tests {
         assert_eq!(identity.boot_id, NEW);
         assert_eq!(identity.build_id, "00ff10");
         assert_eq!(identity.cpus, Some(2));
-        assert_eq!(identity.check(&artifact(), "7-f00", &HashSet::new()), Ok(()));
+        assert_eq!(identity.check(&artifact(), "sb.boot=7-f00", &HashSet::new()), Ok(()));
     }
 
     #[test]
@@ -150,27 +143,30 @@ mod tests {
             Artifact { build_id: "00ff11".to_owned(), ..artifact() },
         ];
         for artifact in wrong {
-            let failure = account().check(&artifact, "7-f00", &HashSet::new()).expect_err("another kernel");
-            assert_eq!(failure.infra_kind(), Some(InfraKind::WrongKernel));
+            let failure =
+                account().check(&artifact, "sb.boot=7-f00", &HashSet::new()).expect_err("another kernel");
             let (wanted, running) = (&artifact.release, "6.12.0-rc3+");
-            let both = failure.reason().contains(wanted.as_str()) && failure.reason().contains(running);
-            assert!(both || failure.reason().contains("00ff11"), "{}", failure.reason());
+            let both = failure.contains(wanted.as_str()) && failure.contains(running);
+            assert!(both || failure.contains("00ff11"), "{}", failure);
         }
     }
 
     #[test]
     fn an_artifact_that_names_no_kernel_is_not_compared() {
         let artifact = Artifact { release: String::new(), build_id: String::new(), ..artifact() };
-        assert_eq!(account().check(&artifact, "7-f00", &HashSet::new()), Ok(()));
+        assert_eq!(account().check(&artifact, "sb.boot=7-f00", &HashSet::new()), Ok(()));
     }
 
     #[test]
     fn an_old_or_missing_boot_id_and_a_foreign_command_line_are_refused() {
         let seen = HashSet::from([NEW.to_owned()]);
-        assert!(account().check(&artifact(), "7-f00", &seen).is_err());
+        assert!(account().check(&artifact(), "sb.boot=7-f00", &seen).is_err());
         let nameless = Identity { boot_id: String::new(), ..account() };
-        assert!(nameless.check(&artifact(), "7-f00", &HashSet::new()).is_err());
-        assert!(account().check(&artifact(), "7-f0", &HashSet::new()).is_err(), "a token is compared whole");
+        assert!(nameless.check(&artifact(), "sb.boot=7-f00", &HashSet::new()).is_err());
+        assert!(
+            account().check(&artifact(), "sb.boot=7-f0", &HashSet::new()).is_err(),
+            "a token is compared whole"
+        );
     }
 
     #[test]

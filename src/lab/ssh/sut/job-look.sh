@@ -1,0 +1,2 @@
+# How long to wait for the job's end.
+wait=$2
