@@ -152,6 +152,31 @@ mod tests {
     }
 
     #[test]
+    fn case_39_of_two_kernels_with_one_release_the_other_is_told_by_its_build_id_or_its_word() {
+        let c4 = Artifact { build_id: "00ff44".to_owned(), ..artifact() };
+        let other_image = account().check(&c4, "sb.boot=7-f00", &HashSet::new()).expect_err("is c3's image");
+        assert!(other_image.contains("00ff44") && other_image.contains("00ff10"), "{other_image}");
+        let unmarked = Artifact { build_id: String::new(), ..artifact() };
+        assert!(account().check(&unmarked, "sb.boot=8-f00", &HashSet::new()).is_err(), "it is another boot");
+    }
+
+    #[test]
+    fn case_40_a_release_is_compared_whole_and_may_run_backwards() {
+        let running =
+            |release: &str| Identity { release: release.to_owned(), build_id: String::new(), ..account() };
+        let wanted =
+            |release: &str| Artifact { release: release.to_owned(), build_id: String::new(), ..artifact() };
+        let check = |is: &str, want: &str| running(is).check(&wanted(want), "sb.boot=7-f00", &HashSet::new());
+        assert!(
+            check("6.14.0-rc1-sb-1a2b3c", "6.14.0-rc1-sb-1a2b3c").is_ok(),
+            "of a topic branch inside rc3..rc4"
+        );
+        for (is, want) in [("6.15.0-rc4-x", "6.15"), ("6.12", "6.1"), ("6.1", "6.12")] {
+            assert!(check(is, want).is_err(), "{is} is not {want}");
+        }
+    }
+
+    #[test]
     fn an_artifact_that_names_no_kernel_is_not_compared() {
         let artifact = Artifact { release: String::new(), build_id: String::new(), ..artifact() };
         assert_eq!(account().check(&artifact, "sb.boot=7-f00", &HashSet::new()), Ok(()));
