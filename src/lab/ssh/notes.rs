@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often it is tried to be the only one.
+const TRIES: u32 = 25;
 
 /// The kernel that the machine has by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,12 +64,7 @@ impl Notes {
     pub fn open(path: PathBuf) -> io::Result<Self> {
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         let lock = File::create(path.with_extension("lock"))?;
-        lock.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                io::Error::other("another session uses the machine at this moment; wait for its end")
-            }
-            TryLockError::Error(error) => error,
-        })?;
+        take(&lock)?;
         let known = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         Ok(Self { path, _lock: lock, known: known.unwrap_or_default() })
     }
@@ -84,6 +83,24 @@ impl Notes {
         file.persist(&self.path).map_err(|error| error.error)?;
         self.known = known;
         Ok(())
+    }
+}
+
+/// Tries for a moment: a process that is just being started holds what its parent has open until it has become its own.
+fn take(lock: &File) -> io::Result<()> {
+    let mut tries = TRIES;
+    loop {
+        tries -= 1;
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if tries == 0 => {
+                return Err(io::Error::other(
+                    "another session uses the machine at this moment; wait for its end",
+                ));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+        }
     }
 }
 

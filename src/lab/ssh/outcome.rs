@@ -104,8 +104,9 @@ pub(super) fn not_up(
                 "restart the machine: it did not go down within {within_s} s; look at what holds its shutdown up"
             ),
         ),
+        // Only a hand helps: no use in trying again.
         (_, None) => Failure::infra(
-            InfraKind::Unreachable,
+            InfraKind::Missing,
             format!("{waited}; switch it off and on, then resume; machine.power in the profile would do it"),
         ),
         (_, Some(false)) => Failure::infra(
