@@ -4,7 +4,7 @@
 //! booting one of them once (`loader`), proving which one runs (`restart`, `wait`), and the [`Machine`](super::Machine) that is
 //! made of them (`machine`). Must not do: judge a number. Invariants: the machine's own default entry is never changed; a
 //! lost link is never a fact about a commit; nothing of a profile, a commit or an answer becomes part of a shell line.
-//! Tested beside each file, in tests/it/ssh.rs over real sshd, and in tests/it/guest.rs on a machine that reboots.
+//! Tested beside each file, in tests/it/ssh.rs over real sshd, and in tests/it/guest_lab.rs on a machine that reboots.
 
 mod access;
 mod called;
