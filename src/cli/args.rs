@@ -309,6 +309,9 @@ pub(super) struct Simulate {
     /// answers, some times slower
     #[arg(long)]
     pub driver: bool,
+    /// With --driver: keep the sessions in DIR, to see what their reports look like (`report --state-dir DIR`)
+    #[arg(long, value_name = "DIR", requires = "driver")]
+    pub keep: Option<PathBuf>,
     /// Nothing changes; --effect is what is believed
     #[arg(long, conflicts_with = "second_culprit")]
     pub no_change: bool,

@@ -6,6 +6,7 @@
 mod args;
 mod assemble;
 mod cleanup;
+mod command_line;
 mod doctor;
 pub mod exit;
 mod parse;

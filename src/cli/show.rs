@@ -52,7 +52,7 @@ pub(super) fn report(
     format: TableFormat,
     view: &View,
 ) -> Result<u8, CliError> {
-    let (dag, state, _) = load(place, name)?;
+    let (dag, state, records) = load(place, name)?;
     if let Some(table) = SurveyReport::of(&dag, &state, view) {
         print_table(&table, format)?;
         return Ok(exit::DONE);
@@ -66,7 +66,7 @@ pub(super) fn report(
     if *view != View::default() {
         return refuse(if view.own_baseline { "with --own-baseline" } else { "with --also" });
     }
-    let facts = Report::of(&dag, &state);
+    let facts = Report::of(&dag, &state, &records);
     print(&match format {
         TableFormat::Text => report::text(&facts),
         TableFormat::Json => facts.json(),

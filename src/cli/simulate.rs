@@ -8,6 +8,7 @@ use super::args::{Format, Simulate};
 use super::{CliError, exit, print};
 use crate::sim::{Outcome, Strategy, Tally, World, bounds, each, search};
 use lab::Setting;
+use std::path::Path;
 
 /// Error probability for which the lower bound is given.
 const BOUND_ERROR: f64 = 0.01;
@@ -33,7 +34,7 @@ struct Findings {
 /// `simulate`.
 pub(super) fn run(wanted: &Simulate) -> Result<u8, CliError> {
     let setting = Setting::read(wanted).map_err(CliError::Usage)?;
-    let findings = simulate(&setting)?;
+    let findings = simulate(&setting, wanted.keep.as_deref())?;
     print(&match wanted.format {
         Format::Text => show::text(&setting, &findings),
         Format::Json => show::json(&findings),
@@ -41,7 +42,7 @@ pub(super) fn run(wanted: &Simulate) -> Result<u8, CliError> {
     Ok(exit::DONE)
 }
 
-fn simulate(setting: &Setting) -> Result<Findings, CliError> {
+fn simulate(setting: &Setting, keep: Option<&Path>) -> Result<Findings, CliError> {
     let mut strategies = setting.strategies.clone();
     let with_oracle = !setting.no_change();
     if with_oracle && !strategies.contains(&Strategy::Oracle) {
@@ -54,7 +55,8 @@ fn simulate(setting: &Setting) -> Result<Findings, CliError> {
         let judged = |strategy: &Strategy| {
             let found = match (strategy, setting.driver) {
                 (Strategy::Posterior, true) => {
-                    session::search(world.clone(), &setting.costs, setting.run_noise.0)?
+                    let kept = keep.map(|root| (root, format!("simulated-{}", at + 1)));
+                    session::search(world.clone(), &setting.costs, setting.run_noise.0, kept)?
                 }
                 _ => search(*strategy, &world, &setting.costs),
             };

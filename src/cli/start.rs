@@ -3,7 +3,7 @@
 mod preview;
 
 use super::args::{Options, Place, RevertTest, Start, TableFormat};
-use super::{CliError, is_plain, root, work};
+use super::{CliError, command_line, is_plain, root, work};
 use crate::driver::{self, DriverError, StateRoot, SystemClock, range_digest};
 use crate::history::History;
 use crate::model::CommitId;
@@ -34,6 +34,7 @@ pub(super) fn bisect(place: &Place, start: Start) -> Result<u8, CliError> {
         paths: loaded.paths,
         skipped: skipped(&history, &range.dag, &start.skip)?,
         candidates: range.dag.candidates() as u64,
+        command: command_line::start(place, &start),
         ..plan(&history, name, Purpose::Bisect, (good, bad), loaded.recipe, &start.options, &range.dag)
     };
     begin(&root, plan, range.dag, TableFormat::Text)
@@ -82,14 +83,17 @@ pub(super) fn revert_test(place: &Place, test: RevertTest) -> Result<u8, CliErro
         }
     };
     let (earlier_good, earlier_bad) = earlier.map(|plan| (plan.good, plan.bad)).unzip();
-    let good = end(&history, test.against, earlier_good, profile_good, "--against GOOD")?;
-    let bad = end(&history, test.on, earlier_bad, profile_bad, "--on BAD")?;
+    let good = end(&history, test.against.clone(), earlier_good, profile_good, "--against GOOD")?;
+    let bad = end(&history, test.on.clone(), earlier_bad, profile_bad, "--on BAD")?;
     let revert = history.revert(&commit, &bad.commit, test.mainline)?;
     let name = named_session(&root, test.options.session.as_deref(), &format!("revert-{}", commit.short()))?;
     let dag = ends_only(&history, &good, &bad)?;
     let subject = history.subject(&commit)?;
     let purpose = Purpose::RevertTest { commit, subject, mainline: test.mainline, revert };
-    let plan = plan(&history, name, purpose, (good, bad), recipe, &test.options, &dag);
+    let plan = Plan {
+        command: command_line::revert_test(place, &test),
+        ..plan(&history, name, purpose, (good, bad), recipe, &test.options, &dag)
+    };
     begin(&root, plan, dag, TableFormat::Text)
 }
 
@@ -174,6 +178,7 @@ pub(super) fn plan(
         seed: options.seed,
         recipe,
         host: host_facts(),
+        command: String::new(),
     }
 }
 

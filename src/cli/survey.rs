@@ -2,13 +2,13 @@
 
 use super::args::{Options, Place, Survey as Asked, TableFormat};
 use super::start::{begin, load, named_session, plan};
-use super::{CliError, print, root};
+use super::{CliError, command_line, print, root};
 use crate::history::History;
 use crate::model::CommitId;
 use crate::profile::Overrides;
-use crate::report::{SurveyReport, word};
+use crate::report::SurveyReport;
 use crate::search::{Dag, Node};
-use crate::session::{Endpoint, Kernel, Lineage, Purpose, Recipe, Survey, amounts};
+use crate::session::{Endpoint, Kernel, Lineage, Plan, Purpose, Recipe, Survey, amounts};
 use crate::workload::{Reader, parser_of};
 
 /// Level of the intervals where nobody says; a profile's is that of a search's answer.
@@ -31,7 +31,7 @@ pub(super) fn run(place: &Place, asked: &Asked) -> Result<u8, CliError> {
         runs: amount("--runs", asked.runs.as_deref(), 1, runs)?,
         own_baseline: asked.own_baseline,
         also: also(&recipe, &asked.also)?,
-        arguments: arguments(place, &asked.options),
+        arguments: command_line::arguments(place, &asked.options),
         kernels,
     };
     let others: Vec<&Kernel> = survey.kernels.iter().filter(|k| k.commit != baseline.commit).collect();
@@ -41,7 +41,10 @@ pub(super) fn run(place: &Place, asked: &Asked) -> Result<u8, CliError> {
     let root = root(place)?;
     let name = named_session(&root, asked.options.session.as_deref(), &format!("survey-{}", baseline.rev))?;
     let purpose = Purpose::Survey(Box::new(survey));
-    let plan = plan(&history, name, purpose, (baseline, end), recipe, &asked.options, &dag);
+    let plan = Plan {
+        command: command_line::survey(place, asked),
+        ..plan(&history, name, purpose, (baseline, end), recipe, &asked.options, &dag)
+    };
     begin(&root, plan, dag, asked.format)
 }
 
@@ -180,62 +183,6 @@ fn graph(history: &History, baseline: &Endpoint, others: &[&Kernel]) -> Result<D
         nodes.push(node(&kernel.commit, at + 1)?);
     }
     Dag::new(nodes).map_err(|reason| CliError::Usage(format!("survey: use these kernels: {reason}")))
-}
-
-/// What a search between two of the kernels is to be given so that it measures as the survey did.
-fn arguments(place: &Place, options: &Options) -> String {
-    let Options {
-        profile,
-        paths: _,
-        metric,
-        direction,
-        minimum_effect,
-        expect: _,
-        confidence,
-        find: _,
-        budget: _,
-        seed: _,
-        session: _,
-        variants: _,
-        roles,
-        env,
-        build,
-        boot,
-        run,
-        parser,
-    } = options;
-    // A file is found from wherever the command is pasted.
-    let absolute = |path: &std::path::Path| {
-        let found = path.canonicalize().or_else(|_| std::path::absolute(path));
-        found.unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
-    };
-    let profile = profile.as_ref().map(|name| {
-        let path = std::path::Path::new(name);
-        if path.is_file() { absolute(path) } else { name.clone() }
-    });
-    let repo = (place.repo != std::path::Path::new(".")).then(|| absolute(&place.repo));
-    let state_dir = place.state_dir.as_deref().map(absolute);
-    let mut words: Vec<String> = Vec::new();
-    let one = [
-        ("--repo", &repo),
-        ("--state-dir", &state_dir),
-        ("--profile", &profile),
-        ("--metric", metric),
-        ("--direction", direction),
-        ("--minimum-effect", minimum_effect),
-        ("--confidence", confidence),
-        ("--build", build),
-        ("--boot", boot),
-        ("--run", run),
-        ("--parser", parser),
-    ];
-    for (flag, value) in one {
-        words.extend(value.iter().flat_map(|value| [flag.to_owned(), word(value)]));
-    }
-    for (flag, values) in [("--role", roles), ("--env", env)] {
-        words.extend(values.iter().flat_map(|value| [flag.to_owned(), word(value)]));
-    }
-    words.join(" ")
 }
 
 /// Prints the table in a form.

@@ -48,12 +48,18 @@ pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, format: TableForm
     let conclusion = outcome(&driver.dag, &driver.state);
     match SurveyReport::of(&driver.dag, &driver.state, &View::default()) {
         Some(table) => print_table(&table, format)?,
-        None => print(&text(&Report::of(&driver.dag, &driver.state)))?,
+        None => print(&text(&told(&driver)?))?,
     }
     if driver.state.conclusion.is_some() {
         assemble::clean_up(&driver.state.plan, &driver.dir);
     }
     Ok(conclusion.exit)
+}
+
+/// The report of a session that was just worked on; its way stands in the journal alone.
+fn told(driver: &Driver<FileStorage>) -> Result<Report, CliError> {
+    let (dag, state, records) = driver::load(&driver.dir)?;
+    Ok(Report::of(&dag, &state, &records))
 }
 
 /// Gives whether it was interrupted.

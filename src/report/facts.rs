@@ -2,13 +2,20 @@
 //!
 //! Keys are only added within a schema. Relative effects are fractions, positive = worse. Absent facts are `null`.
 
+use super::culprit::{ParentFacts, config_change, headline, parents};
 use super::environment::EnvironmentFacts;
+use super::expense::SpentFacts;
 use super::moved::MovedFacts;
+use super::path::{PathFacts, path};
+use super::range::{DriftFacts, RangeCommit, drift, range_commits};
 use super::read_back::{self, ReadBackFacts};
 use super::search::{GuardFacts, SearchFacts, facts as search_facts, guards, more_time};
 use super::seen::{SeenFacts, seen};
+use crate::journal::Record;
 use crate::model::Sense;
-use crate::model::{Check, CommitId, ConclusionKind, Culprit, Effect, Explained, Metric, Suspect, Verdict};
+use crate::model::{
+    BootNo, Check, CommitId, ConclusionKind, Culprit, Effect, Explained, Metric, Suspect, Verdict,
+};
 use crate::search::{self, Dag};
 use crate::session::{
     CommitState, EndpointOutcome, Further, Planner, Purpose, State, against_good, further, knowledge, outcome,
@@ -51,8 +58,14 @@ pub struct Report {
     /// What else their runs measured, not judged; left out where it is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_seen: Vec<SeenFacts>,
+    /// The end in one sentence, with its numbers.
+    pub headline: String,
     /// The end, or where it stands.
     pub conclusion: ConclusionFacts,
+    /// Kernels before the named commit, each measured.
+    pub parents: Vec<ParentFacts>,
+    /// Configuration of the named commit against its first parent: "+CONFIG_A=y", "-CONFIG_B=m".
+    pub config_change: Vec<String>,
     /// What was done to check a named culprit.
     pub checks: ChecksFacts,
     /// Culprit against parent under the further variants, beside the verdict; left out where there are none.
@@ -74,8 +87,16 @@ pub struct Report {
     /// What was counted beside the runs, not judged; left out where it is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<MovedFacts>,
+    /// The way of the search.
+    pub path: Vec<PathFacts>,
+    /// How the machine's level moved, where it did.
+    pub drift: Option<DriftFacts>,
+    /// The range; of a long one the likeliest commits and those that were looked at, in the order of the history.
+    pub commits: Vec<RangeCommit>,
     /// What it cost.
     pub spent: SpentFacts,
+    /// The command that starts such a session again; empty where the plan has none.
+    pub command: String,
 }
 
 /// An endpoint.
@@ -188,6 +209,8 @@ pub struct CandidateFacts {
     pub commit: CommitId,
     /// Its subject.
     pub subject: String,
+    /// Its place in the order of the history, from 0 (the good endpoint's side); `null` outside the range.
+    pub position: Option<usize>,
     /// "good endpoint", "bad endpoint", "reverted" or "candidate".
     pub role: &'static str,
     /// "baseline", "regressed", "improved", "undecided", "untestable" or "none".
@@ -202,9 +225,25 @@ pub struct CandidateFacts {
     pub boots: Vec<BootFacts>,
 }
 
+impl CandidateFacts {
+    /// Boots with counted runs.
+    pub fn counted_boots(&self) -> usize {
+        self.boots.iter().filter(|b| !b.counted().is_empty()).count()
+    }
+
+    /// Counted runs of all its boots.
+    pub fn counted_runs(&self) -> usize {
+        self.boots.iter().map(|b| b.counted().len()).sum()
+    }
+}
+
 /// One boot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BootFacts {
+    /// Its number in the session.
+    pub boot: BootNo,
+    /// 0 in the search; n in the n-th confirmation.
+    pub stage: u32,
     /// The machine's id of it.
     pub boot_id: String,
     /// Judged metric, run by run, warm-up included.
@@ -213,6 +252,13 @@ pub struct BootFacts {
     pub warmup: u32,
     /// Reasons of runs that were lost in it.
     pub lost: Vec<String>,
+}
+
+impl BootFacts {
+    /// Runs without the warm-up.
+    pub fn counted(&self) -> &[f64] {
+        &self.runs[self.runs.len().min(self.warmup as usize)..]
+    }
 }
 
 /// A line of commits of which several were tried and none could be measured.
@@ -226,32 +272,13 @@ pub struct StretchFacts {
     pub tried: usize,
 }
 
-/// Expense.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SpentFacts {
-    /// Builds (no cache hits).
-    pub builds: u64,
-    /// Boots.
-    pub boots: u64,
-    /// Runs, warm-up included.
-    pub runs: u64,
-    /// Seconds of work.
-    pub seconds: f64,
-}
-
-impl SpentFacts {
-    /// What a session spent.
-    pub(super) fn of(state: &State) -> Self {
-        let spent = &state.spent;
-        Self { builds: spent.builds, boots: spent.boots, runs: spent.runs, seconds: spent.seconds }
-    }
-}
-
 impl Report {
     /// Gathers the facts.
-    pub fn of(dag: &Dag, state: &State) -> Self {
+    pub fn of(dag: &Dag, state: &State, records: &[Record]) -> Self {
         let plan = &state.plan;
         let mut planner = Planner::of(dag, state);
+        let candidates = candidates(dag, state, &planner);
+        let conclusion = conclusion(dag, state);
         let endpoint =
             |e: &crate::session::Endpoint| EndpointFacts { rev: e.rev.clone(), commit: e.commit.clone() };
         Self {
@@ -273,17 +300,24 @@ impl Report {
             endpoints: endpoints(state),
             also_seen: seen(state),
             read_back: read_back::facts(state),
-            conclusion: conclusion(dag, state),
+            headline: headline(&conclusion, &plan.recipe.metric),
+            parents: parents(dag, state, &conclusion, &candidates),
+            config_change: config_change(&conclusion, &candidates),
+            conclusion,
             checks: checks(state),
             further: further(state).into_iter().map(FurtherFacts::of).collect(),
-            candidates: candidates(dag, state, &planner),
+            commits: range_commits(dag, state, &planner),
+            candidates,
             broken_stretches: broken_stretches(dag, state),
             search: search_facts(dag, state, &mut planner),
             guards: guards(state, &planner),
             retracted: state.retracted.clone(),
             environment: super::environment::facts(state),
             moved: super::moved::facts(state),
-            spent: SpentFacts::of(state),
+            path: path(dag, plan, records),
+            drift: drift(&planner),
+            spent: SpentFacts::of(state, Some(&planner)),
+            command: plan.command.clone(),
         }
     }
 
@@ -394,6 +428,8 @@ fn candidate(
     let plan = &state.plan;
     let metric = &plan.recipe.metric.name;
     let boot = |b: &crate::session::Boot| BootFacts {
+        boot: b.boot,
+        stage: b.stage,
         boot_id: b.record.as_ref().map_or_else(String::new, |r| r.boot_id.clone()),
         runs: b.runs.iter().filter_map(|r| r.metrics.get(metric)).copied().collect(),
         warmup: u32::try_from(state.warmup(b).min(b.runs.len())).unwrap_or(u32::MAX),
@@ -411,6 +447,7 @@ fn candidate(
     CandidateFacts {
         commit: commit.clone(),
         subject: subject(dag, state, commit).unwrap_or_default(),
+        position: dag.index(commit),
         role,
         verdict: verdict(state, known),
         reason: known.untestable.as_ref().map(|u| format!("{}: {}", u.kind, u.reason)),

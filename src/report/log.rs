@@ -80,7 +80,7 @@ impl Teller {
 }
 
 /// An event that is no step, in one line.
-fn describe(event: &Event) -> String {
+pub(super) fn describe(event: &Event) -> String {
     match event {
         Event::Planned { plan } if matches!(plan.purpose, Purpose::Survey(_)) => {
             format!("plan: a survey against {}, profile {}", plan.good.rev, plan.recipe.profile)

@@ -4,12 +4,16 @@
 //! JSON, text, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
 //! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
 
+mod culprit;
 mod doubts;
 mod environment;
+mod expense;
 mod facts;
 mod log;
 mod moved;
+mod path;
 mod progress;
+mod range;
 mod read_back;
 mod saturation;
 mod search;
@@ -17,14 +21,18 @@ mod seen;
 mod survey;
 mod text;
 
+pub use culprit::ParentFacts;
 pub use environment::{EnvironmentFacts, FieldFacts};
+pub use expense::{HalvingFacts, SpentFacts};
 pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
-    Report, SpentFacts, StretchFacts,
+    Report, StretchFacts,
 };
 pub use log::{git_log, people_log};
 pub use moved::{MovedFacts, MovedRow};
+pub use path::{PathFacts, Phase, Stretch, stretches};
 pub use progress::{Lines, ProgressLine, say};
+pub use range::{DriftFacts, RangeCommit};
 pub use read_back::ReadBackFacts;
 pub use search::{GuardFacts, Leader, NextFacts, SearchFacts, outlook_words};
 pub use seen::SeenFacts;

@@ -1,8 +1,7 @@
 //! Where the search stands: what is believed, what is measured next and why, what the guards did.
 
 use crate::model::CommitId;
-use crate::search::Dag;
-use crate::search::{Measure, Why};
+use crate::search::{Belief, Dag, Measure, Why};
 use crate::session::{Halt, MachineSpec, Narrowing, Outlook, Planner, Purpose, State, choice, duration};
 use crate::stats::{FirstRun, FoundModes};
 use serde::Serialize;
@@ -55,8 +54,27 @@ pub struct NextFacts {
 pub struct GuardFacts {
     /// "drift", "modes", "order", "outliers", "voided", "narrowed", "warm_up", "environment".
     pub guard: &'static str,
+    /// What is assumed where it does not act, and was found not to hold; `null` where it only tells a setting.
+    pub assumption: Option<&'static str>,
     /// What it saw and did.
     pub words: String,
+}
+
+/// The assumption that a guard looks after.
+fn assumption(guard: &str) -> Option<&'static str> {
+    Some(match guard {
+        "drift" => "the machine stays as fast as it was",
+        "order" => "the runs of a boot are alike",
+        "modes" => "a kernel has one level",
+        "outliers" => "runs scatter like a normal distribution",
+        "voided" => "a kernel's boots are of the same kernel on the same machine",
+        "narrowed" => "one commit makes one step",
+        "saturation" => "the workload is limited by what it measures",
+        "too_short" => "the metric is fine enough for the wanted effect",
+        "failed_work" => "all work that was started succeeded",
+        "environment" => "the machine is set up alike in every boot",
+        _ => return None,
+    })
 }
 
 /// Where the search stands.
@@ -76,38 +94,44 @@ pub struct SearchFacts {
 pub(super) fn facts(dag: &Dag, state: &State, planner: &mut Planner) -> Option<SearchFacts> {
     let searches = state.plan.purpose == Purpose::Bisect && planner.engine().belief().grid().is_some();
     searches.then_some(())?;
-    let by_node = planner.engine().belief().by_node();
-    let mut likely: Vec<(usize, f64)> = by_node.into_iter().enumerate().filter(|(_, p)| *p > 0.0).collect();
-    likely.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let entropy_bits = likely.iter().map(|(_, p)| -p * p.log2()).sum::<f64>() + 0.0;
-    let mut held = 0.0;
-    let credible = likely
-        .iter()
-        .take_while(|(_, p)| {
-            let more = held < CREDIBLE;
-            held += p;
-            more
-        })
-        .count();
+    let mass = sorted_mass(planner.engine().belief());
+    let (entropy_bits, credible) = (mass.entropy_bits(), mass.credible());
     let leader = |&(node, probability): &(usize, f64)| Leader {
         commit: planner.commit(node).clone(),
         subject: dag.nodes().get(node).map_or_else(String::new, |n| n.subject.clone()),
         probability,
     };
-    let leaders = likely.iter().take(LEADERS).filter(|(_, p)| *p >= SHOWN).map(leader).collect();
+    let leaders = mass.0.iter().take(LEADERS).filter(|(_, p)| *p >= SHOWN).map(leader).collect();
     let next = if state.conclusion.is_some() { None } else { next(state, planner) };
     Some(SearchFacts { leaders, credible, entropy_bits, next })
 }
 
 fn next(state: &State, planner: &mut Planner) -> Option<NextFacts> {
     let (measure, why) = planner.reason(state)?;
-    let name = |measure: Measure| match measure {
+    let words = reason_words(planner, &why);
+    let best = choice(&why).map(|c| c.best);
+    Some(NextFacts {
+        commit: planner.commit(measure.node()).clone(),
+        measure: measure_word(measure),
+        why: words,
+        bits: best.map(|b| b.bits),
+        seconds: best.map(|b| b.cost),
+    })
+}
+
+fn measure_word(measure: Measure) -> &'static str {
+    match measure {
         Measure::Run { .. } => "run",
         Measure::Boot { .. } => "boot",
         Measure::Build { .. } => "build",
-    };
-    let said = |measure: Measure| format!("{} {}", name(measure), planner.commit(measure.node()).short());
-    let words = match &why {
+    }
+}
+
+/// Why something is measured, in words.
+pub(super) fn reason_words(planner: &Planner, why: &Why) -> String {
+    let said =
+        |measure: Measure| format!("{} {}", measure_word(measure), planner.commit(measure.node()).short());
+    match why {
         Why::Gate => "the endpoints are compared".to_owned(),
         Why::Neighbour => {
             "whether a kernel between two levels owes that to its build, its neighbour tells".to_owned()
@@ -127,21 +151,44 @@ fn next(state: &State, planner: &mut Planner) -> Option<NextFacts> {
                 None => best,
             }
         }
-    };
-    let best = choice(&why).map(|c| c.best);
-    Some(NextFacts {
-        commit: planner.commit(measure.node()).clone(),
-        measure: name(measure),
-        why: words,
-        bits: best.map(|b| b.bits),
-        seconds: best.map(|b| b.cost),
-    })
+    }
+}
+
+/// Nodes that may be the culprit with their probabilities, the likeliest first.
+pub(super) struct Mass(pub(super) Vec<(usize, f64)>);
+
+/// Of a posterior.
+pub(super) fn sorted_mass(belief: &Belief) -> Mass {
+    let by_node = belief.by_node();
+    let mut likely: Vec<(usize, f64)> = by_node.into_iter().enumerate().filter(|(_, p)| *p > 0.0).collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    Mass(likely)
+}
+
+impl Mass {
+    /// Entropy, bits.
+    pub(super) fn entropy_bits(&self) -> f64 {
+        self.0.iter().map(|(_, p)| -p * p.log2()).sum::<f64>() + 0.0
+    }
+
+    /// How many of the likeliest hold [`CREDIBLE`].
+    pub(super) fn credible(&self) -> usize {
+        let mut held = 0.0;
+        let within = self.0.iter().take_while(|(_, p)| {
+            let more = held < CREDIBLE;
+            held += p;
+            more
+        });
+        within.count()
+    }
 }
 
 /// The guards that acted.
 pub(super) fn guards(state: &State, planner: &Planner) -> Vec<GuardFacts> {
     let mut guards = Vec::new();
-    let mut tell = |guard, words: String| guards.push(GuardFacts { guard, words });
+    let mut tell = |guard, words: String| {
+        guards.push(GuardFacts { guard, assumption: assumption(guard), words });
+    };
     let warmup = state.plan.recipe.judging.warmup_runs;
     if warmup > 0 {
         tell("warm_up", format!("the first {warmup} run(s) of each boot are not counted"));

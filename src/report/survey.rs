@@ -8,7 +8,8 @@ mod markdown;
 mod text;
 
 use super::environment::EnvironmentFacts;
-use super::facts::{EndpointFacts, SpentFacts, subject};
+use super::expense::SpentFacts;
+use super::facts::{EndpointFacts, subject};
 use super::moved::{self, MovedFacts};
 use crate::lab::shell::quoted;
 use crate::model::{
@@ -201,7 +202,7 @@ impl SurveyReport {
             next_step: end.next_step,
             exit: end.exit,
             environment: super::environment::facts(state),
-            spent: SpentFacts::of(state),
+            spent: SpentFacts::of(state, None),
         })
     }
 

@@ -1,6 +1,8 @@
 //! The report and the status as text for a terminal of 80 columns.
 
-use super::facts::{CandidateFacts, Report, SpentFacts};
+use super::culprit::certainty;
+use super::expense::SpentFacts;
+use super::facts::{CandidateFacts, Report};
 use super::moved::MovedFacts;
 use super::survey::{SurveyReport, View};
 use crate::model::{Check, ConclusionKind};
@@ -52,19 +54,9 @@ pub(super) fn expense(spent: &SpentFacts) -> String {
     )
 }
 
-/// "1 build", "2 builds".
 /// "1 boot", "2 boots".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// A probability that is never rounded up to certainty.
-fn certainty(probability: f64) -> String {
-    if probability > 0.9999 {
-        "above 99.99 %".to_owned()
-    } else {
-        format!("at least {:.2} %", probability * 100.0)
-    }
 }
 
 fn conclusion(out: &mut String, report: &Report) {
@@ -295,9 +287,7 @@ fn candidates(out: &mut String, report: &Report) {
 }
 
 fn row(out: &mut String, report: &Report, candidate: &CandidateFacts) {
-    let measured = |b: &super::facts::BootFacts| b.runs.len().saturating_sub(b.warmup as usize);
-    let runs: usize = candidate.boots.iter().map(measured).sum();
-    let boots = candidate.boots.iter().filter(|b| measured(b) > 0).count();
+    let (boots, runs) = (candidate.counted_boots(), candidate.counted_runs());
     let words = match (&candidate.reason, candidate.effect) {
         (Some(reason), _) => reason.clone(),
         (None, Some(effect)) => effect.words(report.metric.direction),
@@ -339,7 +329,8 @@ pub fn status(dag: &Dag, state: &State) -> String {
     if let Some(survey) = SurveyReport::of(dag, state, &View::default()) {
         return survey.status(state);
     }
-    let report = Report::of(dag, state);
+    // Nothing of the way is told.
+    let report = Report::of(dag, state, &[]);
     let mut out = String::new();
     line(&mut out, "session", &report.session);
     let end = &report.conclusion;

@@ -385,4 +385,7 @@ pub struct Plan {
     pub recipe: Recipe,
     /// Facts of the host that started it (kernel, CPUs), for the report.
     pub host: BTreeMap<String, String>,
+    /// The command that starts such a session again, as a shell takes it; plans of older versions have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
 }

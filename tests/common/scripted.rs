@@ -66,6 +66,7 @@ pub fn plan(dag: &Dag) -> Plan {
         seed: 1,
         recipe: recipe(),
         host: BTreeMap::new(),
+        command: String::new(),
     }
 }
 

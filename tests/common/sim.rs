@@ -76,6 +76,7 @@ pub fn plan(commits: usize, confidence: f64, minimum_effect: f64, find: Find, bo
             setup: Setup::default(),
         },
         host: BTreeMap::new(),
+        command: String::new(),
     }
 }
 

@@ -33,7 +33,7 @@ fn flat(text: &str) -> String {
 fn told(stage: &Stage, state: &State) -> String {
     let dag = crate::common::scripted::line(9);
     assert!(stage.records().len() > 1);
-    flat(&text(&Report::of(&dag, state)))
+    flat(&text(&Report::of(&dag, state, &[])))
 }
 
 /// Works until it halts for the environment; the reason.

@@ -23,7 +23,7 @@ fn level(at: usize) -> f64 {
 /// What `status` and the report say, with every stretch of white space as one space.
 fn said(sim: &Sim) -> [String; 2] {
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    [flat(status(&sim.dag, &sim.state)), flat(text(&Report::of(&sim.dag, &sim.state)))]
+    [flat(status(&sim.dag, &sim.state)), flat(text(&Report::of(&sim.dag, &sim.state, &[])))]
 }
 
 /// Fails unless both, and the report's JSON, tell of the guard in these words.
@@ -34,7 +34,7 @@ fn assert_told(sim: &Sim, guard: &str, words: &[&str]) {
             assert!(said.contains(part), "{part:?} is not in\n{said}");
         }
     }
-    let json = Report::of(&sim.dag, &sim.state).json();
+    let json = Report::of(&sim.dag, &sim.state, &[]).json();
     assert!(json.contains(&format!("\"guard\": \"{guard}\"")), "{json}");
 }
 
@@ -44,7 +44,7 @@ fn a_quiet_session_has_no_guard_to_tell_of() {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut sim = Sim::new(nine());
         sim.conclude(&mut |at, _| 100.0 * (level(at) + 0.01 * normal(&mut rng)).exp());
-        assert_eq!(Report::of(&sim.dag, &sim.state).guards, [], "{seed}");
+        assert_eq!(Report::of(&sim.dag, &sim.state, &[]).guards, [], "{seed}");
     }
 }
 

@@ -179,7 +179,7 @@ fn diamond() -> Dag {
 fn look_at(dag: &Dag, state: &State) {
     let _ = next_action(&mut Planner::of(dag, state), dag, state);
     let _ = outcome(dag, state);
-    let _ = (status(dag, state), text(&Report::of(dag, state)), Report::of(dag, state).json());
+    let _ = (status(dag, state), text(&Report::of(dag, state, &[])), Report::of(dag, state, &[]).json());
 }
 
 proptest! {

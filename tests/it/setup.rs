@@ -22,7 +22,7 @@ fn with_boots(change: impl FnOnce(&mut Plan)) -> Sim {
 
 /// The report on one line.
 fn told(sim: &Sim) -> String {
-    text(&Report::of(&sim.dag, &sim.state)).split_whitespace().collect::<Vec<_>>().join(" ")
+    text(&Report::of(&sim.dag, &sim.state, &[])).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

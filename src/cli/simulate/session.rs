@@ -1,8 +1,8 @@
 //! A simulated search as a session: plan, planner, driver and a journal in memory, over the simulated lab.
 
 use crate::cli::CliError;
-use crate::driver::{Driver, Lab, SessionDir, range_digest};
-use crate::journal::{Journal, MemoryStorage};
+use crate::driver::{self, Driver, Lab, SessionDir, StateRoot, range_digest};
+use crate::journal::{Journal, MemoryStorage, Storage};
 use crate::lab::sim::SimLab;
 use crate::model::{ConclusionKind, Direction, Find, Metric, Relative};
 use crate::search::{Dag, Node};
@@ -11,6 +11,7 @@ use crate::session::{
 };
 use crate::sim::{Costs, Found, Kind, World};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Name of the simulated metric.
 const METRIC: &str = "time";
@@ -18,18 +19,36 @@ const METRIC: &str = "time";
 /// Shares of the claim from which an effect is worth finding: what `search` itself is given in a simulation.
 const MINIMUM: f64 = 0.3;
 
+/// Where a simulated session is kept, and under which name.
+pub(super) type Kept<'a> = (&'a Path, String);
+
 /// Searches a world as a session does. `unit`: one run-to-run standard deviation of the world, as a fraction of the metric.
-pub(super) fn search(world: World, costs: &Costs, unit: f64) -> Result<Found, CliError> {
+/// The session is gone afterwards, unless it is to be `kept`.
+pub(super) fn search(
+    world: World,
+    costs: &Costs,
+    unit: f64,
+    kept: Option<Kept<'_>>,
+) -> Result<Found, CliError> {
     let dag = dag(&world);
     let plan = plan(&world, &dag, costs, unit);
     let lab = SimLab::new(world, *costs, METRIC, unit);
+    if let Some((root, session)) = kept {
+        let plan = Plan { session, ..plan };
+        let root = StateRoot::of(root, Some(root));
+        let (driver, _lock) = driver::create(&root, plan, dag, Box::new(lab.clock()))?;
+        return work(driver, &lab);
+    }
     let dir = tempfile::tempdir()
         .map_err(|source| CliError::Io { what: "make a temporary directory".to_owned(), source })?;
     let dir_of_session = SessionDir::at(dir.path().to_owned());
     let mut journal = Journal::create(MemoryStorage::default()).map_err(crate::driver::DriverError::from)?;
     let planned = Event::Planned { plan: Box::new(plan.clone()) };
     journal.append(0, &planned).map_err(crate::driver::DriverError::from)?;
-    let mut driver = Driver::new(dag, State::new(plan), dir_of_session, journal, Box::new(lab.clock()));
+    work(Driver::new(dag, State::new(plan), dir_of_session, journal, Box::new(lab.clock())), &lab)
+}
+
+fn work<S: Storage>(mut driver: Driver<S>, lab: &SimLab) -> Result<Found, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -37,7 +56,7 @@ pub(super) fn search(world: World, costs: &Costs, unit: f64) -> Result<Found, Cl
     let ports = Lab { builder: Box::new(lab.clone()), machines: vec![Box::new(lab.clone())] };
     let (_asks, stop) = tokio::sync::mpsc::channel(1);
     runtime.block_on(driver.run(ports, stop))?;
-    Ok(answer(&driver.state, &lab))
+    Ok(answer(&driver.state, lab))
 }
 
 fn answer(state: &State, lab: &SimLab) -> Found {
@@ -130,5 +149,6 @@ fn plan(world: &World, dag: &Dag, costs: &Costs, unit: f64) -> Plan {
             setup: crate::session::Setup::default(),
         },
         host: BTreeMap::new(),
+        command: String::new(),
     }
 }
