@@ -13,6 +13,8 @@ mod cases_failures;
 mod cases_history;
 #[path = "it/cases_noise.rs"]
 mod cases_noise;
+#[path = "it/cases_report.rs"]
+mod cases_report;
 #[path = "it/cases_revert.rs"]
 mod cases_revert;
 #[path = "it/cli.rs"]
@@ -23,6 +25,8 @@ mod determinism;
 mod driver;
 #[path = "it/environment.rs"]
 mod environment;
+#[path = "it/forms.rs"]
+mod forms;
 #[path = "it/guards.rs"]
 mod guards;
 #[path = "it/guest_lab.rs"]

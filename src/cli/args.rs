@@ -76,14 +76,33 @@ pub(super) enum Command {
         /// Session [default: the one used last]
         session: Option<String>,
         /// Form
-        #[arg(long, value_enum, default_value_t = TableFormat::Text)]
-        format: TableFormat,
+        #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+        format: ReportFormat,
+        /// Write it to a file, whole or not at all, instead of standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
         /// Of a survey: compare each variant with the baseline under the same one
         #[arg(long)]
         own_baseline: bool,
         /// Of a survey: a further metric as a column (repeatable)
         #[arg(long, value_name = "METRIC")]
         also: Vec<String>,
+    },
+    /// Write a session to one file for others: plan, journal and logs, without what was built
+    Export {
+        /// Session [default: the one used last]
+        session: Option<String>,
+        /// The file [default: SESSION.sched-bisect.tar.gz]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Take in a session from such a file, to be read: status, report, log, audit
+    Import {
+        /// The file
+        file: PathBuf,
+        /// Name it gets here [default: its own]
+        #[arg(long, value_name = "NAME")]
+        session: Option<String>,
     },
     /// Measure kernels under variants beside each other and print a table against a baseline
     #[command(after_help = EXIT_STATUS)]
@@ -136,14 +155,29 @@ pub(super) enum Command {
 /// The profile used when none is named and no command is given.
 pub(super) const DEFAULT_PROFILE: &str = "qemu-hackbench";
 
-/// Form of a report: the table of a survey has two more.
+/// Form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// For people, in 80 columns
+    Text,
+    /// For trackers
+    Markdown,
+    /// For programs, schema 1
+    Json,
+    /// For maintainers: plain text for git send-email, addressed by the kernel tree's get_maintainer.pl
+    Mail,
+    /// A row for each run; of a survey for each kernel, variant and metric
+    Csv,
+}
+
+/// Form of a survey's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum TableFormat {
     /// For people, in 80 columns
     Text,
-    /// A Markdown table (surveys)
+    /// A Markdown table
     Markdown,
-    /// A row for each kernel, variant and metric (surveys)
+    /// A row for each kernel, variant and metric
     Csv,
     /// For programs, schema 1
     Json,

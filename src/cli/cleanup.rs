@@ -3,7 +3,7 @@
 use super::args::Place;
 use super::assemble::{Places, machine};
 use super::{CliError, exit, print, root, session};
-use crate::driver;
+use crate::driver::{self, DriverError, SessionDir};
 use crate::history::History;
 use crate::lab::ssh::SshMachine;
 use crate::model::CommitId;
@@ -19,7 +19,7 @@ pub(super) fn run(place: &Place, name: Option<&str>, profile: Option<&str>) -> R
         tempfile::tempdir().map_err(|source| CliError::Io { what: "make a directory".to_owned(), source })?;
     let recipe = match profile {
         Some(profile) => of_profile(place, profile)?,
-        None => driver::load(&session(&root, name)?)?.1.plan.recipe,
+        None => of_session(&session(&root, name)?)?,
     };
     let MachineSpec::Ssh(spec) = &recipe.machine else {
         let reason = "clean up: this program installs kernels only on machines with machine.kind = \"ssh\"";
@@ -45,6 +45,13 @@ pub(super) fn run(place: &Place, name: Option<&str>, profile: Option<&str>) -> R
     }
     print(&out)?;
     Ok(exit::DONE)
+}
+
+fn of_session(dir: &SessionDir) -> Result<Recipe, CliError> {
+    if dir.imported().exists() {
+        return Err(DriverError::Imported { name: dir.name() }.into());
+    }
+    Ok(driver::load(dir)?.1.plan.recipe)
 }
 
 fn of_profile(place: &Place, profile: &str) -> Result<Recipe, CliError> {

@@ -5,12 +5,14 @@
 
 mod args;
 mod assemble;
+mod bundle;
 mod cleanup;
 mod command_line;
 mod doctor;
 pub mod exit;
 mod parse;
 mod profile;
+mod report;
 mod show;
 mod signals;
 mod simulate;
@@ -18,7 +20,7 @@ mod start;
 mod survey;
 mod work;
 
-use crate::driver::{DriverError, SessionDir, StateRoot};
+use crate::driver::{DriverError, SessionDir, StateRoot, is_plain};
 use crate::history::{self, History};
 use crate::journal::JournalError;
 use crate::profile::ProfileError;
@@ -70,7 +72,10 @@ impl CliError {
                 },
                 DriverError::State { .. } | DriverError::Range { .. } => exit::JOURNAL,
                 DriverError::Bug(_) => exit::BUG,
-                DriverError::Exists { .. } | DriverError::Missing { .. } => exit::USAGE,
+                DriverError::Exists { .. }
+                | DriverError::Missing { .. }
+                | DriverError::Imported { .. }
+                | DriverError::Bundle { .. } => exit::USAGE,
                 DriverError::Io { .. } => exit::INFRASTRUCTURE,
             },
             Self::Lab(_) | Self::Io { .. } => exit::INFRASTRUCTURE,
@@ -105,9 +110,11 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Resume { session, budget } => work::resume(place, session.as_deref(), budget.as_deref()),
         Command::Status { session } => show::status(place, session.as_deref()),
         Command::List => show::list(place),
-        Command::Report { session, format, own_baseline, also } => {
-            show::report(place, session.as_deref(), format, &View { own_baseline, also })
+        Command::Report { session, format, out, own_baseline, also } => {
+            report::run(place, session.as_deref(), format, out.as_deref(), &View { own_baseline, also })
         }
+        Command::Export { session, out } => bundle::export(place, session.as_deref(), out.as_deref()),
+        Command::Import { file, session } => bundle::import(place, &file, session.as_deref()),
         Command::Survey(asked) => survey::run(place, &asked),
         Command::Log { session, git } => show::log(place, session.as_deref(), git),
         Command::Audit { session } => show::audit(place, session.as_deref()),
@@ -151,10 +158,4 @@ fn session(root: &StateRoot, name: Option<&str>) -> Result<SessionDir, CliError>
         }
         None => Ok(root.sessions()?.into_iter().next().ok_or_else(|| missing("(any)"))?),
     }
-}
-
-/// Whether a name is one path part that cannot lead elsewhere.
-fn is_plain(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._+-=@".contains(c);
-    !name.is_empty() && name.len() <= 100 && !name.starts_with(['.', '-']) && name.chars().all(allowed)
 }

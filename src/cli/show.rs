@@ -1,11 +1,10 @@
-//! Commands that only read: status, list, report, log, audit. None takes the lock; a running session can be looked at.
+//! Commands that only read: status, list, log, audit. None takes the lock; a running session can be looked at.
 
-use super::args::{Place, TableFormat};
-use super::survey::print_table;
+use super::args::Place;
 use super::{CliError, exit, print, root, session};
 use crate::driver::{self, SessionDir};
 use crate::journal::Record;
-use crate::report::{self, Report, SurveyReport, View};
+use crate::report;
 use crate::search::Dag;
 use crate::session::{Event, Planner, State, outcome, recompute};
 
@@ -35,7 +34,8 @@ fn listed(dir: &SessionDir) -> String {
     match driver::load(dir) {
         Ok((dag, state, _)) => {
             let end = outcome(&dag, &state);
-            format!("{:<32} {}", dir.name(), first_sentence(&end.reason))
+            let from = if dir.imported().exists() { "imported: " } else { "" };
+            format!("{:<32} {from}{}", dir.name(), first_sentence(&end.reason))
         }
         Err(error) => format!("{:<32} unreadable: failed to {error}", dir.name()),
     }
@@ -43,37 +43,6 @@ fn listed(dir: &SessionDir) -> String {
 
 fn first_sentence(text: &str) -> &str {
     text.split("; ").next().unwrap_or(text)
-}
-
-/// `report`. Its exit status is 0 whatever it tells; the JSON form carries the conclusion's own.
-pub(super) fn report(
-    place: &Place,
-    name: Option<&str>,
-    format: TableFormat,
-    view: &View,
-) -> Result<u8, CliError> {
-    let (dag, state, records) = load(place, name)?;
-    if let Some(table) = SurveyReport::of(&dag, &state, view) {
-        print_table(&table, format)?;
-        return Ok(exit::DONE);
-    }
-    let refuse = |what: &str| {
-        let session = &state.plan.session;
-        Err(CliError::Usage(format!(
-            "report {session} {what}: it is no survey and has no table; use --format text or json alone"
-        )))
-    };
-    if *view != View::default() {
-        return refuse(if view.own_baseline { "with --own-baseline" } else { "with --also" });
-    }
-    let facts = Report::of(&dag, &state, &records);
-    print(&match format {
-        TableFormat::Text => report::text(&facts),
-        TableFormat::Json => facts.json(),
-        TableFormat::Markdown => return refuse("as markdown"),
-        TableFormat::Csv => return refuse("as csv"),
-    })?;
-    Ok(exit::DONE)
 }
 
 /// `log`.

@@ -3,8 +3,8 @@
 mod preview;
 
 use super::args::{Options, Place, RevertTest, Start, TableFormat};
-use super::{CliError, command_line, is_plain, root, work};
-use crate::driver::{self, DriverError, StateRoot, SystemClock, range_digest};
+use super::{CliError, command_line, root, work};
+use crate::driver::{self, DriverError, StateRoot, SystemClock, is_plain, range_digest};
 use crate::history::History;
 use crate::model::CommitId;
 use crate::profile::{self, Loaded, Overrides};
@@ -203,7 +203,9 @@ pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, format: TableFormat)
 
 /// The newest bisection that named this commit.
 fn session_naming(root: &StateRoot, commit: &CommitId) -> Option<Plan> {
-    root.sessions().ok()?.iter().find_map(|dir| {
+    // Another's plan holds another's commands: they are run only when they are named.
+    let own = |dir: &&driver::SessionDir| !dir.imported().exists();
+    root.sessions().ok()?.iter().filter(own).find_map(|dir| {
         let (_, state, _) = driver::load(dir).ok()?;
         let named = state.conclusion.as_ref()?.commit.as_ref() == Some(commit);
         (named && state.plan.purpose == Purpose::Bisect).then_some(state.plan)

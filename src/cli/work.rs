@@ -31,7 +31,7 @@ pub(super) fn resume(place: &Place, name: Option<&str>, budget: Option<&str>) ->
 fn unfinished(sessions: &[driver::SessionDir]) -> Option<driver::SessionDir> {
     let open =
         |dir: &&driver::SessionDir| driver::load(dir).is_ok_and(|(_, state, _)| state.conclusion.is_none());
-    sessions.iter().find(open).cloned()
+    sessions.iter().filter(|dir| !dir.imported().exists()).find(open).cloned()
 }
 
 /// Works on the session until it concludes or stops, prints the report, and gives the exit status.
@@ -48,7 +48,7 @@ pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, format: TableForm
     let conclusion = outcome(&driver.dag, &driver.state);
     match SurveyReport::of(&driver.dag, &driver.state, &View::default()) {
         Some(table) => print_table(&table, format)?,
-        None => print(&text(&told(&driver)?))?,
+        None => print(&text(&told(&driver)?, super::report::look()))?,
     }
     if driver.state.conclusion.is_some() {
         assemble::clean_up(&driver.state.plan, &driver.dir);

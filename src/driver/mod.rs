@@ -5,11 +5,13 @@
 //! (lab does). A journal error stops the session; a reporter has no way to. Tested in tests/it/driver.rs over scripted
 //! labs and in tests/it/resume.rs over real processes.
 
+mod bundle;
 mod clock;
 mod effects;
 mod open;
 mod store;
 
+pub use bundle::{export, import, is_plain};
 pub use clock::{Clock, SystemClock};
 pub use effects::Lab;
 pub use open::{create, load, range_digest, resume, take_up};
@@ -71,6 +73,22 @@ pub enum DriverError {
         name: String,
         /// Where it was looked for.
         path: PathBuf,
+    },
+    /// A session that came as a file from elsewhere.
+    #[error(
+        "go on with session {name}: it was imported, and can only be read; to measure here, start a session (its report tells the command)"
+    )]
+    Imported {
+        /// Name.
+        name: String,
+    },
+    /// A file that is no session.
+    #[error("import {path}: {reason}")]
+    Bundle {
+        /// It.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
     },
     /// The operating system refused.
     #[error("use {path}: {source}{}", crate::journal::next_step(source))]

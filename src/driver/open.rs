@@ -35,9 +35,7 @@ pub fn create(
     std::fs::create_dir_all(root.path()).map_err(io(root.path()))?;
     // One creation at a time, so that what a killed one left can be told from one that goes on.
     let creating = Lock::wait(root.path())?;
-    discard_half_made(root)?;
-    let making =
-        tempfile::Builder::new().prefix(HALF_MADE).tempdir_in(root.path()).map_err(io(root.path()))?;
+    let making = half_made(root)?;
     let temporary = SessionDir::at(making.path().to_owned());
     temporary.make()?;
     write_synced(&temporary.range(), &range_bytes(&dag))?;
@@ -59,6 +57,12 @@ pub fn create(
     Ok((driver, lock))
 }
 
+/// A directory for a session that is being made; what a killed one left goes. Whoever asks holds the root's lock.
+pub(super) fn half_made(root: &StateRoot) -> Result<tempfile::TempDir, DriverError> {
+    discard_half_made(root)?;
+    tempfile::Builder::new().prefix(HALF_MADE).tempdir_in(root.path()).map_err(io(root.path()))
+}
+
 fn discard_half_made(root: &StateRoot) -> Result<(), DriverError> {
     for entry in std::fs::read_dir(root.path()).map_err(io(root.path()))? {
         let path = entry.map_err(io(root.path()))?.path();
@@ -76,6 +80,9 @@ pub fn resume(
     more_budget_s: u64,
     clock: Box<dyn Clock>,
 ) -> Result<(Driver<FileStorage>, Lock, u64), DriverError> {
+    if dir.imported().exists() {
+        return Err(DriverError::Imported { name: dir.name() });
+    }
     let lock = Lock::take(dir.path())?;
     let storage = FileStorage::open(&dir.journal())?;
     let (driver, cut) = take_up(dir, storage, more_budget_s, clock)?;

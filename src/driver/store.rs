@@ -81,6 +81,11 @@ impl SessionDir {
         self.0.join("range.json")
     }
 
+    /// There where the session came as a file from elsewhere: it is read, and not gone on with.
+    pub fn imported(&self) -> PathBuf {
+        self.0.join("imported")
+    }
+
     /// The program's own trace.
     pub fn trace(&self) -> PathBuf {
         self.0.join("trace.log")

@@ -88,6 +88,19 @@ impl History {
         Ok(subject(&self.find(commit)?))
     }
 
+    /// Who wrote a commit, as `Name <mail>`.
+    pub fn author(&self, commit: &CommitId) -> Result<String, Error> {
+        let found = self.find(commit)?;
+        let author = found.author();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())))
+    }
+
+    /// Top of the user's checkout; a bare repository has none.
+    pub fn checkout(&self) -> Option<PathBuf> {
+        self.repo.workdir().map(Path::to_path_buf)
+    }
+
     /// Whether `ancestor` is `of` or one of its ancestors.
     pub fn is_ancestor(&self, ancestor: &CommitId, of: &CommitId) -> Result<bool, Error> {
         let (ancestor, of) = (self.find(ancestor)?.id(), self.find(of)?.id());

@@ -70,9 +70,9 @@ pub(super) fn headline(end: &ConclusionFacts, metric: &Metric) -> String {
     let subject = end.subject.as_deref().unwrap_or_default();
     let effect = effect.words(metric.direction);
     let share = end.explained.map_or_else(String::new, |part| format!(", {part} of the endpoint difference"));
-    let sure =
-        end.probability.map_or_else(String::new, |p| format!(", with a probability of {}", certainty(p)));
-    format!("{} (\"{subject}\") changed {} by {effect}{share}{sure}.", commit.short(), metric.name)
+    let sure = end.probability.map_or_else(String::new, |p| format!("; certainty {}", certainty(p)));
+    let what = end.sense.map_or_else(String::new, |sense| format!("is the {sense}: it "));
+    format!("{} (\"{subject}\") {what}changed {} by {effect}{share}{sure}.", commit.short(), metric.name)
 }
 
 fn sentence(reason: &str) -> String {

@@ -59,7 +59,7 @@ impl SpentFacts {
 fn halving(state: &State, planner: &Planner) -> Option<HalvingFacts> {
     let belief = planner.engine().belief();
     belief.grid()?;
-    if state.plan.purpose != Purpose::Bisect || !state.endpoints.as_ref().is_some_and(|e| e.looks > 0) {
+    if state.plan.purpose != Purpose::Bisect || state.endpoints.is_none() {
         return None;
     }
     let runs = state.searched().map(|b| b.runs.len().saturating_sub(state.warmup(b))).filter(|n| *n > 0);
@@ -72,7 +72,9 @@ fn halving(state: &State, planner: &Planner) -> Option<HalvingFacts> {
         (1.0 - state.plan.recipe.confidence) / steps.max(1.0),
     )?;
     let costs = planner.costs(state);
-    let seconds = (steps + 2.0) * (costs.build + boots * (costs.boot + runs * costs.run));
+    // The first build compiles everything, whoever asks for it.
+    let first = state.took.builds.first().map_or(0.0, |first| (first - costs.build).max(0.0));
+    let seconds = first + (steps + 2.0) * (costs.build + boots * (costs.boot + runs * costs.run));
     Some(HalvingFacts { kernels: steps as u64 + 2, boots: boots as u64, runs: runs as u64, seconds })
 }
 

@@ -12,10 +12,10 @@ use super::read_back::{self, ReadBackFacts};
 use super::search::{GuardFacts, SearchFacts, facts as search_facts, guards, more_time};
 use super::seen::{SeenFacts, seen};
 use crate::journal::Record;
-use crate::model::Sense;
 use crate::model::{
     BootNo, Check, CommitId, ConclusionKind, Culprit, Effect, Explained, Metric, Suspect, Verdict,
 };
+use crate::model::{Conclusion, Sense};
 use crate::search::{self, Dag};
 use crate::session::{
     CommitState, EndpointOutcome, Further, Planner, Purpose, State, against_good, further, knowledge, outcome,
@@ -68,6 +68,9 @@ pub struct Report {
     pub config_change: Vec<String>,
     /// What was done to check a named culprit.
     pub checks: ChecksFacts,
+    /// The revert test of the named commit that was concluded last; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverted: Option<RevertedFacts>,
     /// Culprit against parent under the further variants, beside the verdict; left out where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherFacts>,
@@ -169,6 +172,17 @@ pub struct ChecksFacts {
     pub alignment: Check,
 }
 
+/// What reverting the named commit came to, by a session of its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RevertedFacts {
+    /// The session.
+    pub session: String,
+    /// Share of the endpoint difference that came back.
+    pub restored: Option<Explained>,
+    /// In words.
+    pub words: String,
+}
+
 /// A culprit against a parent under a further variant. Not judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FurtherFacts {
@@ -226,6 +240,17 @@ pub struct CandidateFacts {
 }
 
 impl CandidateFacts {
+    /// Its verdict in a word, or what else it is.
+    pub fn standing(&self) -> &'static str {
+        match (self.verdict, self.role) {
+            ("none", "good endpoint") => "good",
+            ("none", "bad endpoint") => "bad",
+            ("none", "reverted") => "reverted",
+            ("none", _) => "-",
+            (verdict, _) => verdict,
+        }
+    }
+
     /// Boots with counted runs.
     pub fn counted_boots(&self) -> usize {
         self.boots.iter().filter(|b| !b.counted().is_empty()).count()
@@ -305,6 +330,7 @@ impl Report {
             config_change: config_change(&conclusion, &candidates),
             conclusion,
             checks: checks(state),
+            reverted: None,
             further: further(state).into_iter().map(FurtherFacts::of).collect(),
             commits: range_commits(dag, state, &planner),
             candidates,
@@ -319,6 +345,30 @@ impl Report {
             spent: SpentFacts::of(state, Some(&planner)),
             command: plan.command.clone(),
         }
+    }
+
+    /// Takes in the end of a revert test of the named commit: what cannot be reverted or measured is no check.
+    pub fn checked_by(&mut self, session: &str, end: &Conclusion) {
+        self.checks.revert = match end.kind {
+            ConclusionKind::Restored | ConclusionKind::Partial => Check::Pass,
+            ConclusionKind::NoEffect => Check::Fail,
+            ConclusionKind::Culprit
+            | ConclusionKind::CulpritSet
+            | ConclusionKind::NoDifference
+            | ConclusionKind::OppositeSign
+            | ConclusionKind::NoopChange
+            | ConclusionKind::NotMonotonic
+            | ConclusionKind::Stopped
+            | ConclusionKind::CannotRevert
+            | ConclusionKind::AlreadyReverted
+            | ConclusionKind::NotMeasurable
+            | ConclusionKind::Surveyed => Check::NotRun,
+        };
+        let words = match end.restored {
+            Some(part) => format!("{part} of the difference came back (session {session})"),
+            None => format!("{} (session {session})", end.reason),
+        };
+        self.reverted = Some(RevertedFacts { session: session.to_owned(), restored: end.restored, words });
     }
 
     /// The JSON form, indented, with a line end.
@@ -464,11 +514,15 @@ fn verdict(state: &State, known: &CommitState) -> &'static str {
     if known.untestable.is_some() {
         return "untestable";
     }
-    match (known.verdict.as_ref().map(|(verdict, _)| *verdict), sense(state)) {
-        (Some(Verdict::Baseline), _) => "baseline",
-        (Some(Verdict::Regressed), Some(Sense::Improvement)) => "improved",
-        (Some(Verdict::Regressed), Some(Sense::Regression) | None) => "regressed",
-        (Some(Verdict::Undecided), _) => "undecided",
-        (None, _) => "none",
+    known.verdict.as_ref().map_or("none", |(verdict, _)| verdict_word(state, *verdict))
+}
+
+/// A verdict in a word; the change that is looked for may be an improvement.
+pub(super) fn verdict_word(state: &State, verdict: Verdict) -> &'static str {
+    match (verdict, sense(state)) {
+        (Verdict::Baseline, _) => "baseline",
+        (Verdict::Regressed, Some(Sense::Improvement)) => "improved",
+        (Verdict::Regressed, Some(Sense::Regression) | None) => "regressed",
+        (Verdict::Undecided, _) => "undecided",
     }
 }

@@ -1,17 +1,22 @@
 //! What people and programs are told of a session.
 //!
 //! Owns: the [`Reporter`] trait (fed by the driver, event by event), the facts of a report ([`Report`]) and its forms:
-//! JSON, text, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
+//! JSON, text, Markdown, CSV, mail, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
 //! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
 
+mod csv;
 mod culprit;
 mod doubts;
 mod environment;
 mod expense;
 mod facts;
 mod log;
+mod mail;
+mod markdown;
 mod moved;
+mod pairs;
 mod path;
+mod plot;
 mod progress;
 mod range;
 mod read_back;
@@ -21,16 +26,20 @@ mod seen;
 mod survey;
 mod text;
 
+pub use csv::csv;
 pub use culprit::ParentFacts;
 pub use environment::{EnvironmentFacts, FieldFacts};
 pub use expense::{HalvingFacts, SpentFacts};
 pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
-    Report, StretchFacts,
+    Report, RevertedFacts, StretchFacts,
 };
 pub use log::{git_log, people_log};
+pub use mail::{People, mail};
+pub use markdown::markdown;
 pub use moved::{MovedFacts, MovedRow};
 pub use path::{PathFacts, Phase, Stretch, stretches};
+pub use plot::Look;
 pub use progress::{Lines, ProgressLine, say};
 pub use range::{DriftFacts, RangeCommit};
 pub use read_back::ReadBackFacts;

@@ -171,7 +171,10 @@ impl Walk {
             }
             Event::BootEnded { boot } => self.boot_over(record.at, *boot, None),
             Event::EndpointsJudged { .. } => self.verdict(super::log::describe(&record.event)),
-            Event::Judged { commit, verdict, .. } => self.verdict(format!("{} is {verdict}", commit.short())),
+            Event::Judged { commit, verdict, .. } => {
+                let word = super::facts::verdict_word(&self.state, *verdict);
+                self.verdict(format!("{} is {word}", commit.short()));
+            }
             Event::VerdictRetracted { commit, .. } => {
                 self.verdict(format!("{}: verdict retracted", commit.short()));
             }

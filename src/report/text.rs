@@ -1,11 +1,13 @@
 //! The report and the status as text for a terminal of 80 columns.
 
-use super::culprit::certainty;
 use super::expense::SpentFacts;
 use super::facts::{CandidateFacts, Report};
 use super::moved::MovedFacts;
+use super::pairs::{self, Pairs, title};
+use super::path::{Stretch, stretches};
+use super::plot::{Look, plot};
 use super::survey::{SurveyReport, View};
-use crate::model::{Check, ConclusionKind};
+use crate::model::ConclusionKind;
 use crate::search::Dag;
 use crate::session::{NOT_MEASURED, OpenStep, State, duration};
 use std::fmt::Write;
@@ -13,35 +15,63 @@ use std::fmt::Write;
 /// Suspects that are listed one by one.
 const LISTED: usize = 40;
 
-/// Metrics beside the judged one that are listed, those with the largest change.
-const SEEN: usize = 8;
-
 /// Columns the text is wrapped to.
 const WIDTH: usize = 78;
 
-/// Relative effects below this are often code layout: forcing 32-byte alignment of functions moved hackbench by up to
-/// 2 % and netperf by far more (Linux commit 09c60546).
-const LAYOUT_EFFECT: f64 = 0.05;
-
 /// The whole report.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &Report, look: Look) -> String {
     let mut out = String::new();
-    conclusion(&mut out, report);
-    setting(&mut out, report);
-    checks(&mut out, report);
-    further(&mut out, report);
-    suspects(&mut out, report);
-    stretches(&mut out, report);
-    guards(&mut out, report);
-    if report.conclusion.kind == ConclusionKind::Stopped {
-        search(&mut out, report);
+    paragraph(&mut out, &format!("{}: {}", title(report.conclusion.kind), report.conclusion.reason));
+    lines(&mut out, pairs::conclusion(report));
+    out.push('\n');
+    for part in [pairs::setting, pairs::parents, pairs::checks, pairs::further] {
+        lines(&mut out, part(report));
     }
-    candidates(&mut out, report);
-    environment(&mut out, report);
+    suspects(&mut out, report);
+    lines(&mut out, pairs::stretches(report));
+    lines(&mut out, pairs::guards(report));
+    if report.conclusion.kind == ConclusionKind::Stopped {
+        lines(&mut out, pairs::search(report));
+    }
+    candidates(&mut out, report, look);
+    way(&mut out, report);
+    lines(&mut out, pairs::environment(report));
     moved(&mut out, report.moved.as_ref());
-    line(&mut out, "spent", &expense(&report.spent));
+    lines(&mut out, pairs::expense(report));
     line(&mut out, "next", &report.conclusion.next_step);
+    lines(&mut out, pairs::again(report));
     out
+}
+
+/// Steps of the way that are listed: the first and the last.
+const STEPS: usize = 16;
+
+/// The way of the search, what belongs together in one entry.
+fn way(out: &mut String, report: &Report) {
+    let all: Vec<Stretch> = stretches(&report.path).collect();
+    if all.is_empty() || report.purpose != "bisect" {
+        return;
+    }
+    let _ = writeln!(out, "the way:");
+    let left_out = all.len().saturating_sub(2 * STEPS);
+    for (at, stretch) in all.iter().enumerate() {
+        if left_out > 0 && at == STEPS {
+            let _ = writeln!(out, "  ... {left_out} more (see --format html) ...");
+        }
+        if left_out > 0 && (STEPS..STEPS + left_out).contains(&at) {
+            continue;
+        }
+        let name = pairs::stretch_name(stretch);
+        let head = format!("  {name:<13} {:>12}  ", duration(stretch.seconds()));
+        wrapped(out, &head, &pairs::stretch_words(stretch));
+    }
+    out.push('\n');
+}
+
+fn lines(out: &mut String, pairs: Pairs) {
+    for (key, words) in pairs.0 {
+        line(out, &key, &words);
+    }
 }
 
 pub(super) fn expense(spent: &SpentFacts) -> String {
@@ -57,154 +87,6 @@ pub(super) fn expense(spent: &SpentFacts) -> String {
 /// "1 boot", "2 boots".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn conclusion(out: &mut String, report: &Report) {
-    let end = &report.conclusion;
-    paragraph(out, &format!("{}: {}", title(end.kind), end.reason));
-    if let (Some(commit), Some(subject)) = (&end.commit, &end.subject) {
-        line(out, "commit", commit.as_str());
-        line(out, "subject", subject);
-    }
-    if let Some(effect) = end.effect {
-        let against = if end.restored.is_some() { "against bad" } else { "against its parent" };
-        let words = effect.words(report.metric.direction);
-        line(out, "effect", &format!("{} {words}, {against}", report.metric.name));
-    }
-    if let Some(effect) = end.sides {
-        let words = effect.words(report.metric.direction);
-        line(
-            out,
-            "step",
-            &format!("{} {words}, all kernels with it against all without", report.metric.name),
-        );
-    }
-    if let Some(part) = end.explained {
-        line(out, "explains", &format!("{part} of the endpoint difference"));
-    }
-    if let Some(part) = end.restored {
-        line(out, "restored", &format!("{part} of the endpoint difference"));
-    }
-    if let Some(probability) = end.probability {
-        line(out, "certainty", &certainty(probability));
-    }
-    let beside = if end.kind == ConclusionKind::NotMonotonic { &[][..] } else { &end.not_monotonic };
-    for (bad, good) in beside {
-        line(out, "not monotonic", &format!("{} is bad, its descendant {} good", bad.short(), good.short()));
-    }
-    if end.kind == ConclusionKind::Culprit {
-        let between = format!(
-            "one of the edges between {} and {}: a search finds one, and says nothing of others that cancel out",
-            report.good.rev, report.bad.rev
-        );
-        line(out, "note", &between);
-    }
-    out.push('\n');
-}
-
-fn title(kind: ConclusionKind) -> &'static str {
-    match kind {
-        ConclusionKind::Culprit => "CULPRIT",
-        ConclusionKind::CulpritSet => "SUSPECTS ONLY",
-        ConclusionKind::NoDifference => "NO DIFFERENCE SHOWN",
-        ConclusionKind::OppositeSign => "OPPOSITE SIGN",
-        ConclusionKind::NoopChange => "NO-OP CHANGE",
-        ConclusionKind::NotMonotonic => "NOT MONOTONIC",
-        ConclusionKind::Stopped => "STOPPED",
-        ConclusionKind::Restored => "RESTORED",
-        ConclusionKind::Partial => "PARTLY RESTORED",
-        ConclusionKind::NoEffect => "NO EFFECT",
-        ConclusionKind::CannotRevert => "CANNOT REVERT",
-        ConclusionKind::AlreadyReverted => "ALREADY REVERTED",
-        ConclusionKind::NotMeasurable => "NOT MEASURABLE",
-        ConclusionKind::Surveyed => "SURVEY",
-    }
-}
-
-fn setting(out: &mut String, report: &Report) {
-    line(out, "session", &format!("{} ({})", report.session, report.profile));
-    line(out, "good", &format!("{} {}", report.good.commit.short(), report.good.rev));
-    line(out, "bad", &format!("{} {}", report.bad.commit.short(), report.bad.rev));
-    let unit =
-        if report.metric.unit.is_empty() { String::new() } else { format!(" [{}]", report.metric.unit) };
-    line(out, "metric", &format!("{}{unit}, {}", report.metric.name, report.metric.direction));
-    if let Some(facts) = &report.read_back {
-        line(out, "variant", &facts.words());
-    }
-    let ends = &report.endpoints;
-    if let Some(effect) = ends.effect {
-        let words = effect.words(report.metric.direction);
-        line(out, "endpoints", &format!("{words}; {} boots, {} runs", ends.boots, ends.runs));
-    }
-    for seen in report.also_seen.iter().take(SEEN) {
-        line(out, "also seen", &seen.words());
-    }
-    if !report.also_seen.is_empty() {
-        let more = report.also_seen.len().saturating_sub(SEEN) as u64;
-        let more =
-            if more > 0 { format!("; {} in the JSON", counted(more, "more metric")) } else { String::new() };
-        line(out, "", &format!("(medians of runs, good to bad; not judged{more})"));
-    }
-    let range = if report.purpose == "bisect" {
-        format!("{}; ", counted(report.range, "commit"))
-    } else {
-        String::new()
-    };
-    line(out, "judged", &format!("{range}intervals at {:.0} %", report.confidence * 100.0));
-}
-
-/// What a maintainer asks first: was it verified, was it reverted, can it be code layout?
-fn checks(out: &mut String, report: &Report) {
-    if report.conclusion.kind != ConclusionKind::Culprit {
-        return;
-    }
-    let word = |check: Check| match check {
-        Check::Pass => "PASS",
-        Check::Fail => "FAIL",
-        Check::NotRun => "NOT RUN",
-    };
-    let checks = &report.checks;
-    let words = format!(
-        "verify {}, revert {}, alignment {}",
-        word(checks.verify),
-        word(checks.revert),
-        word(checks.alignment)
-    );
-    line(out, "checks", &words);
-    let small = report.conclusion.effect.is_some_and(|e| e.relative.abs() < LAYOUT_EFFECT);
-    if small && checks.alignment == Check::NotRun {
-        line(
-            out,
-            "caution",
-            "code layout alone can make a difference of this size; alignment was not checked",
-        );
-    }
-}
-
-/// "under NO_RUN_TO_PARITY: +0.3 % (-1.2 to +1.9 %), within the noise; 6 and 6 boots".
-fn further(out: &mut String, report: &Report) {
-    let several =
-        report.conclusion.culprits.len() > 1 || report.further.windows(2).any(|f| f[0].parent != f[1].parent);
-    for (at, facts) in report.further.iter().enumerate() {
-        let of = if several {
-            format!(" ({} against {})", facts.commit.short(), facts.parent.short())
-        } else {
-            String::new()
-        };
-        let words = match (&facts.reason, facts.effect) {
-            (Some(reason), _) => format!("not measured: {reason}"),
-            (None, Some(effect)) => {
-                let words = effect.words(report.metric.direction);
-                format!("{words}; {} and {} boots", facts.boots, facts.parent_boots)
-            }
-            (None, None) => "not measured yet".to_owned(),
-        };
-        let key = if at == 0 { "variants" } else { "" };
-        line(out, key, &format!("under {}{of}: {words}", facts.variant));
-    }
-    if !report.further.is_empty() {
-        line(out, "", "(culprit against parent, beside the verdict and no part of it)");
-    }
 }
 
 fn suspects(out: &mut String, report: &Report) {
@@ -231,44 +113,7 @@ fn suspects(out: &mut String, report: &Report) {
     }
 }
 
-/// The guards that acted.
-fn guards(out: &mut String, report: &Report) {
-    for guard in &report.guards {
-        line(out, &guard.guard.replace('_', "-"), &guard.words);
-    }
-}
-
-/// Where the search stands: leaders, credible set, what is measured next and why.
-fn search(out: &mut String, report: &Report) {
-    let Some(search) = &report.search else { return };
-    for leader in &search.leaders {
-        let head =
-            format!("{:<14}{:>5.1} %  {} ", "likely", leader.probability * 100.0, leader.commit.short());
-        wrapped(out, &head, &leader.subject);
-    }
-    let words = format!(
-        "{} hold 95 %; {:.2} bits are open",
-        counted(search.credible as u64, "commit"),
-        search.entropy_bits
-    );
-    line(out, "credible", &words);
-    if let Some(next) = &search.next {
-        line(out, "measures", &format!("{} {}: {}", next.measure, next.commit.short(), next.why));
-    }
-}
-
-/// Offers to leave broken lines out of another search.
-fn stretches(out: &mut String, report: &Report) {
-    for stretch in &report.broken_stretches {
-        let words = format!(
-            "{} commits in a row, {} tried, none can be measured; to leave them out of another search: --skip {}",
-            stretch.commits, stretch.tried, stretch.range
-        );
-        line(out, "broken", &words);
-    }
-}
-
-fn candidates(out: &mut String, report: &Report) {
+fn candidates(out: &mut String, report: &Report, look: Look) {
     if report.candidates.is_empty() {
         return out.push('\n');
     }
@@ -284,6 +129,10 @@ fn candidates(out: &mut String, report: &Report) {
         paragraph(out, &format!("retracted: {} ({reason})", commit.short()));
     }
     out.push('\n');
+    let plot = plot(report, look);
+    if !plot.is_empty() {
+        let _ = writeln!(out, "{plot}");
+    }
 }
 
 fn row(out: &mut String, report: &Report, candidate: &CandidateFacts) {
@@ -293,25 +142,10 @@ fn row(out: &mut String, report: &Report, candidate: &CandidateFacts) {
         (None, Some(effect)) => effect.words(report.metric.direction),
         (None, None) => candidate.role.to_owned(),
     };
-    let verdict = match candidate.verdict {
-        "none" => match candidate.role {
-            "good endpoint" => "good",
-            "bad endpoint" => "bad",
-            "reverted" => "reverted",
-            _ => "-",
-        },
-        verdict => verdict,
-    };
+    let verdict = candidate.standing();
     let head = format!("{:<12}  {verdict:<10}  {boots:>5} {runs:>5}  ", candidate.commit.short());
     wrapped(out, &head, &words);
     wrapped(out, "              ", &candidate.subject);
-}
-
-/// What the machines were like.
-fn environment(out: &mut String, report: &Report) {
-    for (key, words) in report.environment.iter().flat_map(super::environment::lines) {
-        line(out, key, &words);
-    }
 }
 
 /// What was counted beside the runs.
@@ -345,9 +179,9 @@ pub fn status(dag: &Dag, state: &State) -> String {
         line(&mut out, "endpoints", &effect.words(report.metric.direction));
     }
     if end.kind == ConclusionKind::Stopped {
-        search(&mut out, &report);
+        lines(&mut out, pairs::search(&report));
     }
-    guards(&mut out, &report);
+    lines(&mut out, pairs::guards(&report));
     line(&mut out, "spent", &expense(&report.spent));
     line(&mut out, "next", &end.next_step);
     out

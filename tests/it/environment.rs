@@ -4,7 +4,7 @@
 use crate::common::rig::{Profile, RUN, Rig};
 use crate::common::scripted::{Environment, Stage, commit, culprit};
 use sched_bisect::model::{CommitId, InfraKind, UntestableKind};
-use sched_bisect::report::{Report, status, text};
+use sched_bisect::report::{Look, Report, status, text};
 use sched_bisect::session::{Halt, MachineSpec, Plan, State, Watch};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ fn flat(text: &str) -> String {
 fn told(stage: &Stage, state: &State) -> String {
     let dag = crate::common::scripted::line(9);
     assert!(stage.records().len() > 1);
-    flat(&text(&Report::of(&dag, state, &[])))
+    flat(&text(&Report::of(&dag, state, &[]), Look::default()))
 }
 
 /// Works until it halts for the environment; the reason.

@@ -4,7 +4,7 @@ use crate::common::sim::{Sim, id, normal, plan};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sched_bisect::model::Find;
-use sched_bisect::report::{Report, status, text};
+use sched_bisect::report::{Look, Report, status, text};
 use sched_bisect::session::{MachineSpec, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ fn level(at: usize) -> f64 {
 /// What `status` and the report say, with every stretch of white space as one space.
 fn said(sim: &Sim) -> [String; 2] {
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    [flat(status(&sim.dag, &sim.state)), flat(text(&Report::of(&sim.dag, &sim.state, &[])))]
+    [flat(status(&sim.dag, &sim.state)), flat(text(&Report::of(&sim.dag, &sim.state, &[]), Look::default()))]
 }
 
 /// Fails unless both, and the report's JSON, tell of the guard in these words.

@@ -9,7 +9,7 @@ use sched_bisect::model::{
     BootNo, BootRecord, BootResult, BuildResult, CommitId, Effect, Evidence, Find, InfraFailure, InfraKind,
     RunResult, Sense, StepId, SutId, Untestable, UntestableKind, Verdict,
 };
-use sched_bisect::report::{Report, status, text};
+use sched_bisect::report::{Look, Report, status, text};
 use sched_bisect::search::{Dag, Node};
 use sched_bisect::session::{
     Action, BootStatus, EndpointOutcome, Event, Halt, Narrowing, OpenStep, Plan, Planner, Purpose, Revert,
@@ -179,7 +179,11 @@ fn diamond() -> Dag {
 fn look_at(dag: &Dag, state: &State) {
     let _ = next_action(&mut Planner::of(dag, state), dag, state);
     let _ = outcome(dag, state);
-    let _ = (status(dag, state), text(&Report::of(dag, state, &[])), Report::of(dag, state, &[]).json());
+    let _ = (
+        status(dag, state),
+        text(&Report::of(dag, state, &[]), Look::default()),
+        Report::of(dag, state, &[]).json(),
+    );
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sched_bisect::lab::stage::IDLE;
 use sched_bisect::model::{ConclusionKind, Find, Relative};
-use sched_bisect::report::{Report, text};
+use sched_bisect::report::{Look, Report, text};
 use sched_bisect::session::{MachineSpec, Plan, Saturation, Steady};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,10 @@ fn with_boots(change: impl FnOnce(&mut Plan)) -> Sim {
 
 /// The report on one line.
 fn told(sim: &Sim) -> String {
-    text(&Report::of(&sim.dag, &sim.state, &[])).split_whitespace().collect::<Vec<_>>().join(" ")
+    text(&Report::of(&sim.dag, &sim.state, &[]), Look::default())
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[test]
