@@ -39,6 +39,8 @@ mod kbuild;
 mod kbuild_pack;
 #[path = "it/levels.rs"]
 mod levels;
+#[path = "it/manual.rs"]
+mod manual;
 #[path = "it/messages.rs"]
 mod messages;
 #[path = "it/modes.rs"]

@@ -2,6 +2,7 @@
 
 use crate::profile::Overrides;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// Find the commit that changed a kernel's performance, by measuring.
@@ -14,7 +15,7 @@ pub(super) struct Cli {
     pub command: Command,
 }
 
-const EXIT_STATUS: &str = "\
+pub(super) const EXIT_STATUS: &str = "\
 Exit status:
    0  culprit found; difference restored; survey complete; command done
    1  fault of the program
@@ -30,7 +31,7 @@ Exit status:
   11  reverted kernel not measurable; parse: invalid run
   75  interrupted (resumable)";
 
-const PARSE_STATUS: &str = "\
+pub(super) const PARSE_STATUS: &str = "\
 Exit status:
    0  read
    2  usage: no such parser, wrong option, file that cannot be read
@@ -130,6 +131,17 @@ pub(super) enum Command {
         /// Of a machine that is reached by ssh: boot its own kernel once and see that it comes back (two restarts)
         #[arg(long)]
         rehearse: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// Shell
+        shell: Shell,
+    },
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory; made if it is not there
+        dir: PathBuf,
     },
 }
 

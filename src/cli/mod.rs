@@ -7,7 +7,9 @@ mod args;
 mod assemble;
 mod cleanup;
 mod doctor;
+mod examples;
 pub mod exit;
+mod manual;
 mod parse;
 mod profile;
 mod show;
@@ -23,7 +25,7 @@ use crate::journal::JournalError;
 use crate::profile::ProfileError;
 use crate::report::{View, say};
 use args::{Cli, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 use thiserror::Error;
 
@@ -79,7 +81,8 @@ impl CliError {
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = examples::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are not errors; both are printed where they belong.
@@ -115,6 +118,8 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Parse(wanted) => parse::run(&wanted),
         Command::Cleanup { session, profile } => cleanup::run(place, session.as_deref(), profile.as_deref()),
         Command::Doctor { profile, rehearse } => doctor::run(place, &profile, rehearse),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { dir } => manual::pages(&dir),
     }
 }
 
