@@ -31,6 +31,8 @@ mod guest_lab;
 mod halving;
 #[path = "it/history.rs"]
 mod history;
+#[path = "it/install.rs"]
+mod install;
 #[path = "it/journal.rs"]
 mod journal;
 #[path = "it/kbuild.rs"]
