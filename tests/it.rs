@@ -73,6 +73,8 @@ mod ssh_machine;
 mod statistics;
 #[path = "it/survey.rs"]
 mod survey;
+#[path = "it/telling.rs"]
+mod telling;
 #[path = "it/two_machines.rs"]
 mod two_machines;
 #[path = "it/variants.rs"]

@@ -64,6 +64,8 @@ pub(super) enum Command {
         /// More machine time to allow ("4h")
         #[arg(long, value_name = "TIME")]
         budget: Option<String>,
+        #[command(flatten)]
+        telling: Telling,
     },
     /// Show where a session stands
     Status {
@@ -348,6 +350,18 @@ pub(super) struct Simulate {
     pub format: Format,
 }
 
+/// Who else is told of a session at work. No part of the session: each command gives its own.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Telling {
+    /// Command to run when the session concludes or stops, told by SB_EVENT, SB_SESSION, SB_SUMMARY and others
+    /// (docs/events.md)
+    #[arg(long, value_name = "CMD")]
+    pub notify: Option<String>,
+    /// Write every event to standard output as a JSON line (docs/events.md), and no report there
+    #[arg(long)]
+    pub json_events: bool,
+}
+
 /// What `start`, `revert-test` and `survey` share.
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -406,6 +420,8 @@ pub(super) struct Options {
     /// How what it prints is read (docs/parsers.md), instead of one number or the profile's way
     #[arg(long, value_name = "NAME")]
     pub parser: Option<String>,
+    #[command(flatten)]
+    pub telling: Telling,
 }
 
 impl Options {

@@ -26,8 +26,8 @@ const START: &[Example] = &[
         "sched-bisect start v2.1 v2.2 --metric seconds --direction lower --build 'make -j8' --run './bench | tail -1'",
     ),
     (
-        "A profile of your own, twelve hours of machine time",
-        "sched-bisect start v6.15-rc3 v6.15-rc4 --profile rack.toml --budget 12h",
+        "A profile of your own, twelve hours of machine time, a mail at the end",
+        "sched-bisect start v6.15-rc3 v6.15-rc4 --profile rack.toml --budget 12h --notify 'echo \"$SB_SUMMARY\" | mail -s \"$SB_EVENT\" me'",
     ),
     (
         "What the search would cost; nothing is measured",

@@ -10,6 +10,7 @@ mod doctor;
 mod examples;
 pub mod exit;
 mod manual;
+mod notify;
 mod parse;
 mod profile;
 mod show;
@@ -17,6 +18,7 @@ mod signals;
 mod simulate;
 mod start;
 mod survey;
+mod telling;
 mod work;
 
 use crate::driver::{DriverError, SessionDir, StateRoot};
@@ -104,7 +106,9 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
     match cli.command {
         Command::Start(start) => start::bisect(place, start),
         Command::RevertTest(test) => start::revert_test(place, test),
-        Command::Resume { session, budget } => work::resume(place, session.as_deref(), budget.as_deref()),
+        Command::Resume { session, budget, telling } => {
+            work::resume(place, session.as_deref(), budget.as_deref(), &telling)
+        }
         Command::Status { session } => show::status(place, session.as_deref()),
         Command::List => show::list(place),
         Command::Report { session, format, own_baseline, also } => {

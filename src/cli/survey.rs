@@ -42,7 +42,7 @@ pub(super) fn run(place: &Place, asked: &Asked) -> Result<u8, CliError> {
     let name = named_session(&root, asked.options.session.as_deref(), &format!("survey-{}", baseline.rev))?;
     let purpose = Purpose::Survey(Box::new(survey));
     let plan = plan(&history, name, purpose, (baseline, end), recipe, &asked.options, &dag);
-    begin(&root, plan, dag, asked.format)
+    begin(&root, plan, dag, asked.format, &asked.options.telling)
 }
 
 /// What only a search has.
@@ -203,6 +203,7 @@ fn arguments(place: &Place, options: &Options) -> String {
         boot,
         run,
         parser,
+        telling: _,
     } = options;
     // A file is found from wherever the command is pasted.
     let absolute = |path: &std::path::Path| {

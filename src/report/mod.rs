@@ -6,6 +6,7 @@
 
 mod doubts;
 mod environment;
+mod events;
 mod facts;
 mod log;
 mod moved;
@@ -18,6 +19,7 @@ mod survey;
 mod text;
 
 pub use environment::{EnvironmentFacts, FieldFacts};
+pub use events::{EndLine, EventLines, EventReporter};
 pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
     Report, SpentFacts, StretchFacts,
