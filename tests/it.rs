@@ -41,6 +41,8 @@ mod kbuild;
 mod kbuild_pack;
 #[path = "it/levels.rs"]
 mod levels;
+#[path = "it/live.rs"]
+mod live;
 #[path = "it/manual.rs"]
 mod manual;
 #[path = "it/messages.rs"]

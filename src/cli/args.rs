@@ -71,6 +71,12 @@ pub(super) enum Command {
     Status {
         /// Session [default: the one used last]
         session: Option<String>,
+        /// Follow a session at work, from another terminal, until it concludes
+        #[arg(long)]
+        watch: bool,
+        /// With --watch: how often to look
+        #[arg(long, value_name = "TIME", default_value = "2s", requires = "watch")]
+        interval: String,
     },
     /// List the sessions
     List,

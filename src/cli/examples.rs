@@ -40,8 +40,10 @@ const RESUME: &[Example] = &[
     ("More machine time for one that used up its budget", "sched-bisect resume v6.12..v6.13 --budget 4h"),
 ];
 
-const STATUS: &[Example] =
-    &[("Where the session used last stands, and what comes next", "sched-bisect status")];
+const STATUS: &[Example] = &[
+    ("Where the session used last stands, and what comes next", "sched-bisect status"),
+    ("Follow one that runs in another terminal", "sched-bisect status --watch"),
+];
 
 const REPORT: &[Example] = &[
     ("What was found, for people", "sched-bisect report"),

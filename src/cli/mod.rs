@@ -19,6 +19,7 @@ mod simulate;
 mod start;
 mod survey;
 mod telling;
+mod watch;
 mod work;
 
 use crate::driver::{DriverError, SessionDir, StateRoot};
@@ -109,7 +110,10 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Resume { session, budget, telling } => {
             work::resume(place, session.as_deref(), budget.as_deref(), &telling)
         }
-        Command::Status { session } => show::status(place, session.as_deref()),
+        Command::Status { session, watch: true, interval } => {
+            watch::run(place, session.as_deref(), &interval)
+        }
+        Command::Status { session, .. } => show::status(place, session.as_deref()),
         Command::List => show::list(place),
         Command::Report { session, format, own_baseline, also } => {
             show::report(place, session.as_deref(), format, &View { own_baseline, also })

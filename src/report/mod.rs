@@ -4,10 +4,13 @@
 //! JSON, text, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
 //! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
 
+mod ahead;
+mod area;
 mod doubts;
 mod environment;
 mod events;
 mod facts;
+mod live;
 mod log;
 mod moved;
 mod progress;
@@ -18,12 +21,14 @@ mod seen;
 mod survey;
 mod text;
 
+pub use area::{Area, On};
 pub use environment::{EnvironmentFacts, FieldFacts};
 pub use events::{EndLine, EventLines, EventReporter};
 pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
     Report, SpentFacts, StretchFacts,
 };
+pub use live::{Live, is_verdict};
 pub use log::{git_log, people_log};
 pub use moved::{MovedFacts, MovedRow};
 pub use progress::{Lines, ProgressLine, say};
