@@ -14,6 +14,7 @@ mod notify;
 mod parse;
 mod profile;
 mod show;
+mod shown;
 mod signals;
 mod simulate;
 mod start;
@@ -96,7 +97,7 @@ pub fn main() -> ExitCode {
     match dispatch(cli) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            say(&format!("error: failed to {error}"));
+            say(&shown::shown(&error));
             ExitCode::from(error.exit())
         }
     }
