@@ -2,6 +2,9 @@
 # make check   everything that must pass before a change lands
 # make check-extended   what takes too long for each change: tables made by simulation are made anew, a whole search
 #                       over two machines, kernels with modules and for arm64, sessions that are killed, a guest that reboots
+# make install    binary, completions, manual pages, profiles, hooks and docs below PREFIX (/usr/local), in DESTDIR; what `make`
+#                 built. `make uninstall` takes them away
+# make deb        a Debian package, in target/debian/
 #
 # The first two install what is missing (Debian as root) or say what it is.
 
@@ -9,7 +12,12 @@ SHELL := /bin/bash
 KERNEL_TREE ?= $(CURDIR)/target/demo/linux
 KERNEL_STATE ?= $(CURDIR)/target/demo/check
 
-.PHONY: all demo check check-extended deps kernel-tree fmt lint doc test clean
+# A binary that is there already can be given.
+BINARY ?= target/release/sched-bisect
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: all demo check check-extended deps kernel-tree fmt lint doc test install uninstall deb clean
 
 all:
 	cargo build --release
@@ -32,6 +40,7 @@ fmt:
 lint:
 	cargo clippy --all-targets -- -D warnings
 	shellcheck -x -P hooks hooks/*.sh
+	shellcheck scripts/*.sh
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
@@ -53,6 +62,23 @@ check-extended: deps kernel-tree
 	SB_TEST_TWO_MACHINES=1 cargo test --test it two_machines -- --ignored
 	SB_TEST_TWO_MACHINES=1 cargo test --test it ssh_machine -- --ignored
 	SB_TEST_GUEST=1 cargo test --test it guest_lab -- --ignored --nocapture
+
+# Builds only where nothing was built: who installs as root may have no compiler there.
+$(BINARY):
+	cargo build --release --locked
+
+install: $(BINARY)
+	scripts/install.sh install "$(BINARY)" "$(PREFIX)" "$(DESTDIR)"
+
+uninstall:
+	scripts/install.sh uninstall "$(BINARY)" "$(PREFIX)" "$(DESTDIR)"
+
+# target/deb/ is what Cargo.toml names as assets beside the repository's own files.
+deb:
+	cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
+	cargo build --release --locked
+	scripts/stage-deb.sh target/release/sched-bisect target/deb
+	cargo deb --no-build
 
 clean:
 	cargo clean

@@ -30,7 +30,7 @@
 //! | [`profile`] | bisect-profiles: TOML in layers, with the origin of every value |
 //! | [`history`] | git: ranges, reverts, the private worktree; never the user's checkout |
 //! | [`lab`] | the ports `Builder` and `Machine`; adapters over commands, kbuild and QEMU |
-//! | [`report`] | JSON, text, tables of surveys, progress, logs |
+//! | [`report`] | JSON, text, tables of surveys, progress, events for programs, logs |
 //! | [`driver`] | the loop: journal the start, do the effect, sync, journal the end, apply, report |
 //! | [`cli`] | arguments, one file a subcommand, exit statuses |
 //!

@@ -35,6 +35,8 @@ mod guest_lab;
 mod halving;
 #[path = "it/history.rs"]
 mod history;
+#[path = "it/install.rs"]
+mod install;
 #[path = "it/journal.rs"]
 mod journal;
 #[path = "it/kbuild.rs"]
@@ -43,6 +45,10 @@ mod kbuild;
 mod kbuild_pack;
 #[path = "it/levels.rs"]
 mod levels;
+#[path = "it/live.rs"]
+mod live;
+#[path = "it/manual.rs"]
+mod manual;
 #[path = "it/messages.rs"]
 mod messages;
 #[path = "it/modes.rs"]
@@ -73,6 +79,8 @@ mod ssh_machine;
 mod statistics;
 #[path = "it/survey.rs"]
 mod survey;
+#[path = "it/telling.rs"]
+mod telling;
 #[path = "it/two_machines.rs"]
 mod two_machines;
 #[path = "it/variants.rs"]

@@ -2,6 +2,7 @@
 
 use crate::profile::Overrides;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// Find the commit that changed a kernel's performance, by measuring.
@@ -14,7 +15,7 @@ pub(super) struct Cli {
     pub command: Command,
 }
 
-const EXIT_STATUS: &str = "\
+pub(super) const EXIT_STATUS: &str = "\
 Exit status:
    0  culprit found; difference restored; survey complete; command done
    1  fault of the program
@@ -30,7 +31,7 @@ Exit status:
   11  reverted kernel not measurable; parse: invalid run
   75  interrupted (resumable)";
 
-const PARSE_STATUS: &str = "\
+pub(super) const PARSE_STATUS: &str = "\
 Exit status:
    0  read
    2  usage: no such parser, wrong option, file that cannot be read
@@ -63,11 +64,19 @@ pub(super) enum Command {
         /// More machine time to allow ("4h")
         #[arg(long, value_name = "TIME")]
         budget: Option<String>,
+        #[command(flatten)]
+        telling: Telling,
     },
     /// Show where a session stands
     Status {
         /// Session [default: the one used last]
         session: Option<String>,
+        /// Follow a session at work, from another terminal, until it concludes
+        #[arg(long)]
+        watch: bool,
+        /// With --watch: how often to look
+        #[arg(long, value_name = "TIME", default_value = "2s", requires = "watch")]
+        interval: String,
     },
     /// List the sessions
     List,
@@ -149,6 +158,17 @@ pub(super) enum Command {
         /// Of a machine that is reached by ssh: boot its own kernel once and see that it comes back (two restarts)
         #[arg(long)]
         rehearse: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// Shell
+        shell: Shell,
+    },
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory; made if it is not there
+        dir: PathBuf,
     },
 }
 
@@ -373,6 +393,18 @@ pub(super) struct Simulate {
     pub format: Format,
 }
 
+/// Who else is told of a session at work. No part of the session: each command gives its own.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Telling {
+    /// Command to run when the session concludes or stops, told by SB_EVENT, SB_SESSION, SB_SUMMARY and others
+    /// (docs/events.md)
+    #[arg(long, value_name = "CMD")]
+    pub notify: Option<String>,
+    /// Write every event to standard output as a JSON line (docs/events.md), and no report there
+    #[arg(long)]
+    pub json_events: bool,
+}
+
 /// What `start`, `revert-test` and `survey` share.
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -431,6 +463,8 @@ pub(super) struct Options {
     /// How what it prints is read (docs/parsers.md), instead of one number or the profile's way
     #[arg(long, value_name = "NAME")]
     pub parser: Option<String>,
+    #[command(flatten)]
+    pub telling: Telling,
 }
 
 impl Options {

@@ -9,15 +9,21 @@ mod bundle;
 mod cleanup;
 mod command_line;
 mod doctor;
+mod examples;
 pub mod exit;
+mod manual;
+mod notify;
 mod parse;
 mod profile;
 mod report;
 mod show;
+mod shown;
 mod signals;
 mod simulate;
 mod start;
 mod survey;
+mod telling;
+mod watch;
 mod work;
 
 use crate::driver::{DriverError, SessionDir, StateRoot, is_plain};
@@ -26,7 +32,7 @@ use crate::journal::JournalError;
 use crate::profile::ProfileError;
 use crate::report::{View, say};
 use args::{Cli, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 use thiserror::Error;
 
@@ -85,7 +91,8 @@ impl CliError {
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = examples::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are not errors; both are printed where they belong.
@@ -96,7 +103,7 @@ pub fn main() -> ExitCode {
     match dispatch(cli) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            say(&format!("error: failed to {error}"));
+            say(&shown::shown(&error));
             ExitCode::from(error.exit())
         }
     }
@@ -107,8 +114,13 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
     match cli.command {
         Command::Start(start) => start::bisect(place, start),
         Command::RevertTest(test) => start::revert_test(place, test),
-        Command::Resume { session, budget } => work::resume(place, session.as_deref(), budget.as_deref()),
-        Command::Status { session } => show::status(place, session.as_deref()),
+        Command::Resume { session, budget, telling } => {
+            work::resume(place, session.as_deref(), budget.as_deref(), &telling)
+        }
+        Command::Status { session, watch: true, interval } => {
+            watch::run(place, session.as_deref(), &interval)
+        }
+        Command::Status { session, .. } => show::status(place, session.as_deref()),
         Command::List => show::list(place),
         Command::Report { session, format, out, own_baseline, also } => {
             report::run(place, session.as_deref(), format, out.as_deref(), &View { own_baseline, also })
@@ -123,6 +135,8 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Command::Parse(wanted) => parse::run(&wanted),
         Command::Cleanup { session, profile } => cleanup::run(place, session.as_deref(), profile.as_deref()),
         Command::Doctor { profile, rehearse } => doctor::run(place, &profile, rehearse),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { dir } => manual::pages(&dir),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn run(place: &Place, asked: &Asked) -> Result<u8, CliError> {
         command: command_line::survey(place, asked),
         ..plan(&history, name, purpose, (baseline, end), recipe, &asked.options, &dag)
     };
-    begin(&root, plan, dag, asked.format)
+    begin(&root, plan, dag, asked.format, &asked.options.telling)
 }
 
 /// What only a search has.

@@ -1,7 +1,9 @@
 //! Running a session to its end, from `start`, `revert-test`, `survey` or `resume`.
 
-use super::args::{Place, TableFormat};
+use super::args::{Place, TableFormat, Telling};
+use super::notify::News;
 use super::survey::print_table;
+use super::telling::Told;
 use super::{CliError, assemble, exit, print, root, session, signals};
 use crate::driver::{self, Driver, End, SystemClock};
 use crate::journal::{FileStorage, Lock};
@@ -11,7 +13,12 @@ use crate::session::outcome;
 use std::io::IsTerminal;
 
 /// `resume [SESSION]`.
-pub(super) fn resume(place: &Place, name: Option<&str>, budget: Option<&str>) -> Result<u8, CliError> {
+pub(super) fn resume(
+    place: &Place,
+    name: Option<&str>,
+    budget: Option<&str>,
+    telling: &Telling,
+) -> Result<u8, CliError> {
     let more =
         budget.map(|text| parse_duration(text).map_err(|e| CliError::Usage(format!("use --budget: {e}"))));
     let more = more.transpose()?.unwrap_or_default();
@@ -24,7 +31,7 @@ pub(super) fn resume(place: &Place, name: Option<&str>, budget: Option<&str>) ->
     if cut > 0 {
         say(&format!("note: a torn last record was cut off the journal ({cut} bytes); its step is repeated"));
     }
-    run(driver, lock, TableFormat::Text)
+    run(driver, lock, TableFormat::Text, telling)
 }
 
 /// The first session without a conclusion. One that cannot be read is left to be named explicitly.
@@ -34,30 +41,52 @@ fn unfinished(sessions: &[driver::SessionDir]) -> Option<driver::SessionDir> {
     sessions.iter().filter(|dir| !dir.imported().exists()).find(open).cloned()
 }
 
-/// Works on the session until it concludes or stops, prints the report, and gives the exit status.
-pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, format: TableFormat) -> Result<u8, CliError> {
+/// Works on the session until it concludes or stops, prints the report, tells who else is to know, and gives the exit
+/// status.
+pub(super) fn run(
+    mut driver: Driver<FileStorage>,
+    lock: Lock,
+    format: TableFormat,
+    telling: &Telling,
+) -> Result<u8, CliError> {
     trace_to(&driver)?;
-    if driver.state.conclusion.is_none() {
-        let interrupted = work(&mut driver)?;
-        if interrupted {
-            say(&format!("interrupted; `sched-bisect resume {}` goes on", driver.state.plan.session));
-            return Ok(exit::INTERRUPTED);
-        }
-    }
+    let told = Told::start(telling, &mut driver)?;
+    let is_open = driver.state.conclusion.is_none();
+    let worked = if is_open { work(&mut driver) } else { Ok(false) };
+    driver.stop_reporting();
     drop(lock);
-    let conclusion = outcome(&driver.dag, &driver.state);
-    match SurveyReport::of(&driver.dag, &driver.state, &View::default()) {
-        Some(table) => print_table(&table, format)?,
-        None => print(&text(&told(&driver)?, super::report::look()))?,
+    let is_concluded = driver.state.conclusion.is_some();
+    let mut news = News::of(&outcome(&driver.dag, &driver.state), is_concluded);
+    let shown = match worked {
+        Ok(false) if told.has_events() => Ok(()),
+        Ok(false) => show(&driver, format),
+        Ok(true) => {
+            say(&format!("interrupted; `sched-bisect resume {}` goes on", driver.state.plan.session));
+            news.exit = exit::INTERRUPTED;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &shown {
+        news = News::failed(error.exit(), &error.to_string());
     }
-    if driver.state.conclusion.is_some() {
+    told.end(&driver.dir, &news, is_open);
+    shown?;
+    if is_concluded {
         assemble::clean_up(&driver.state.plan, &driver.dir);
     }
-    Ok(conclusion.exit)
+    Ok(news.exit)
+}
+
+fn show(driver: &Driver<FileStorage>, format: TableFormat) -> Result<(), CliError> {
+    match SurveyReport::of(&driver.dag, &driver.state, &View::default()) {
+        Some(table) => print_table(&table, format),
+        None => print(&text(&facts(driver)?, super::report::look())),
+    }
 }
 
 /// The report of a session that was just worked on; its way stands in the journal alone.
-fn told(driver: &Driver<FileStorage>) -> Result<Report, CliError> {
+fn facts(driver: &Driver<FileStorage>) -> Result<Report, CliError> {
     let (dag, state, records) = driver::load(&driver.dir)?;
     Ok(Report::of(&dag, &state, &records))
 }
@@ -79,7 +108,6 @@ fn work(driver: &mut Driver<FileStorage>) -> Result<bool, CliError> {
         let lab = assemble::lab(&driver.state, &driver.dir)?;
         Ok::<End, CliError>(driver.run(lab, stop).await?)
     })?;
-    driver.stop_reporting();
     Ok(end == End::Interrupted)
 }
 

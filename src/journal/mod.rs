@@ -7,10 +7,12 @@
 //! journal, and the cut is recorded. Anything else is refused with its byte offset, and nothing is changed. Tested in tests/it/journal.rs.
 
 mod file;
+mod holder;
 mod memory;
 mod record;
 
 pub use file::{FileStorage, Lock, Storage};
+pub use holder::Holder;
 pub use memory::MemoryStorage;
 pub use record::{FORMAT_VERSION, Record};
 

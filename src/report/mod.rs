@@ -1,15 +1,19 @@
 //! What people and programs are told of a session.
 //!
 //! Owns: the [`Reporter`] trait (fed by the driver, event by event), the facts of a report ([`Report`]) and its forms:
-//! JSON, text, Markdown, CSV, mail, the log for people and for `git bisect replay`. Must not do: judge, or read anything but state and
-//! records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
+//! JSON, text, Markdown, CSV, mail, the log for people and for `git bisect replay`. Must not do: judge, or read anything
+//! but state and records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
 
+mod ahead;
+mod area;
 mod csv;
 mod culprit;
 mod doubts;
 mod environment;
+mod events;
 mod expense;
 mod facts;
+mod live;
 mod log;
 mod mail;
 mod markdown;
@@ -26,14 +30,17 @@ mod seen;
 mod survey;
 mod text;
 
+pub use area::{Area, On};
 pub use csv::csv;
 pub use culprit::ParentFacts;
 pub use environment::{EnvironmentFacts, FieldFacts};
+pub use events::{EndLine, EventLines, EventReporter};
 pub use expense::{HalvingFacts, SpentFacts};
 pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
     Report, RevertedFacts, StretchFacts,
 };
+pub use live::{Live, is_verdict};
 pub use log::{git_log, people_log};
 pub use mail::{People, mail};
 pub use markdown::markdown;

@@ -2,21 +2,15 @@
 //! output is for data.
 
 use super::Reporter;
-use super::log::Teller;
-use super::search::{facts, outlook_words};
-use super::text::open_step;
+use super::ahead::Ahead;
+use super::area::{Area, On};
+use super::live::{Live, is_verdict};
+use super::search::outlook_words;
 use crate::journal::Record;
 use crate::model::BootResult;
 use crate::search::Dag;
-use crate::session::{EndpointOutcome, Event, MachineSpec, Outlook, Planner, Purpose, State};
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::session::{EndpointOutcome, Event, MachineSpec, Planner, Purpose, State};
 use std::io::Write;
-use std::time::{Duration, Instant};
-
-/// Plays of the search for its forecast: most, fewest, and the time after which no more begins.
-const PLAYS: usize = 60;
-const FEWEST_PLAYS: usize = 5;
-const MOMENT: Duration = Duration::from_millis(700);
 
 /// Writes a line to standard error. Nobody may be there to read it: that must not stop a session.
 pub fn say(line: &str) {
@@ -26,51 +20,47 @@ pub fn say(line: &str) {
 /// Plain lines: one an event that a person wants to see.
 #[derive(Debug, Default)]
 pub struct Lines {
-    teller: Teller,
+    live: Live,
 }
 
 impl Reporter for Lines {
     fn on_event(&mut self, record: &Record, state: &State, dag: &Dag) {
-        let words = self.teller.tell(&record.event);
-        if is_news(&record.event, state) {
-            say(&format!("{words}{}", outlook(dag, state, &record.event)));
+        if let Some(line) = news(&mut self.live, record, state, dag) {
+            say(&line);
         }
     }
 }
 
-/// A moving line under the plain ones.
+/// Lines that move under the plain ones.
 #[derive(Debug)]
 pub struct ProgressLine {
-    bar: ProgressBar,
-    teller: Teller,
+    area: Area,
+    live: Live,
 }
 
 impl ProgressLine {
     /// Begins to draw on standard error.
     pub fn start() -> Self {
-        let bar = ProgressBar::new_spinner();
-        let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}");
-        bar.set_style(style.expect("the template is a constant that parses"));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, teller: Teller::default() }
-    }
-}
-
-impl Drop for ProgressLine {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        Self { area: Area::start(On::Stderr, true), live: Live::default() }
     }
 }
 
 impl Reporter for ProgressLine {
     fn on_event(&mut self, record: &Record, state: &State, dag: &Dag) {
-        let words = self.teller.tell(&record.event);
-        if is_news(&record.event, state) {
-            self.bar.println(format!("{words}{}", outlook(dag, state, &record.event)));
+        if let Some(line) = news(&mut self.live, record, state, dag) {
+            self.area.scroll(&line);
         }
-        let parts: Vec<String> = state.open.values().map(|step| open_step(state, step)).collect();
-        self.bar.set_message(parts.join("; "));
+        self.area.set(&self.live.lines(state, None));
     }
+}
+
+/// The line that tells an event, with what is believed and expected after it; `None` for what is no news.
+fn news(live: &mut Live, record: &Record, state: &State, dag: &Dag) -> Option<String> {
+    let words = live.see(record);
+    if is_verdict(&record.event) {
+        live.look_ahead(dag, state);
+    }
+    is_news(&record.event, state).then(|| format!("{words}{}", outlook(live, dag, state, &record.event)))
 }
 
 /// Starts are for the moving line; the rest is told, unless nothing is booted and a boot is but a name for a run.
@@ -103,16 +93,13 @@ fn is_news(event: &Event, state: &State) -> bool {
     }
 }
 
-/// What is expected of the search that begins, by playing it: as many plays as fit into a moment, since an hour of the
-/// lab's waits for nobody.
+/// What is expected of the search that begins.
 fn forecast(dag: &Dag, state: &State) -> Option<String> {
     if state.plan.purpose != Purpose::Bisect || state.plan.candidates < 2 {
         return None;
     }
     let planner = Planner::of(dag, state);
-    let began = Instant::now();
-    let go_on = |played: usize| played < PLAYS && (played < FEWEST_PLAYS || began.elapsed() < MOMENT);
-    let outlook = Outlook::of(planner.engine(), planner.costs(state), go_on);
+    let outlook = Ahead::first(state, &planner);
     let found = planner
         .found_from(state)
         .map_or_else(String::new, |least| format!("changes from {:.1} % on can be found; ", least * 100.0));
@@ -126,10 +113,10 @@ fn forecast(dag: &Dag, state: &State) -> Option<String> {
 }
 
 /// After a verdict, what is believed; after the endpoints, what is to come.
-fn outlook(dag: &Dag, state: &State, event: &Event) -> String {
+fn outlook(live: &Live, dag: &Dag, state: &State, event: &Event) -> String {
     let words = match event {
         Event::EndpointsJudged { outcome: EndpointOutcome::Change(_), .. } => forecast(dag, state),
-        Event::Judged { .. } | Event::ConfirmationFinished { confirmed: false, .. } => believed(dag, state),
+        Event::Judged { .. } | Event::ConfirmationFinished { confirmed: false, .. } => believed(live, state),
         Event::EndpointsJudged { .. }
         | Event::ConfirmationFinished { .. }
         | Event::Planned { .. }
@@ -156,12 +143,13 @@ fn outlook(dag: &Dag, state: &State, event: &Event) -> String {
     words.map_or_else(String::new, |words| format!("; {words}"))
 }
 
-/// "4 of 30 commits hold 95 %, 724194001527 leads with 61 %".
-fn believed(dag: &Dag, state: &State) -> Option<String> {
-    let search = facts(dag, state, &mut Planner::of(dag, state))?;
+/// "4 of 30 commits hold 95 %, 724194001527 leads with 61 %; expected: ...".
+fn believed(live: &Live, state: &State) -> Option<String> {
+    let search = live.believed()?;
     let leader = search.leaders.first()?;
+    let to_come = live.to_come().map_or_else(String::new, |words| format!("; {words}"));
     Some(format!(
-        "{} of {} commits hold 95 %, {} leads with {:.0} %",
+        "{} of {} commits hold 95 %, {} leads with {:.0} %{to_come}",
         search.credible,
         state.plan.candidates,
         leader.commit.short(),

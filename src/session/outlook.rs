@@ -127,6 +127,11 @@ impl Outlook {
         Self { plays }
     }
 
+    /// Number of plays.
+    pub fn len(&self) -> usize {
+        self.plays.len()
+    }
+
     /// Whether nothing was played.
     pub fn is_empty(&self) -> bool {
         self.plays.is_empty()

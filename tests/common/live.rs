@@ -344,6 +344,11 @@ impl Running {
         wait_for(part, said);
     }
 
+    /// Standard output so far.
+    pub fn said_so_far(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap_or_default()
+    }
+
     /// Waits for its end. A signal counts as 128 + its number.
     pub fn wait(mut self) -> Said {
         let status = wait_for("the program to end", || self.child.try_wait().expect("it is our child"));

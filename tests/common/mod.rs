@@ -11,4 +11,5 @@ pub mod rig;
 pub mod scripted;
 pub mod server;
 pub mod sim;
+pub mod terminal;
 pub mod two;

@@ -167,7 +167,15 @@ fn a_name_in_use_is_refused_while_its_session_goes_on_and_followed_up_afterwards
 
     let (rig, _) = finished();
     let said = rig.start("c0", "c8").exits(2);
-    assert!(said.err.contains("start session s: it exists already"), "{}", said.err);
+    assert!(
+        said.err.starts_with("error: failed to start session s\ncaused by: it exists already ("),
+        "{}",
+        said.err
+    );
+    assert!(
+        said.err
+            .ends_with("\nhint: `sched-bisect resume s` goes on with it, --session NAME starts another\n")
+    );
     rig.start_with(&["c0", "c8"]).exits(0).tells("session c0..c8 (rig)");
     rig.start_with(&["c0", "c8"]).exits(0).tells("session c0..c8-2 (rig)");
     let list = rig.run(&["list"]).exits(0).out;

@@ -49,6 +49,16 @@ fn rig_on_a_line() -> Rig {
 }
 
 #[test]
+fn an_error_tells_what_failed_why_and_what_to_do_each_on_a_line_of_its_own() {
+    let rig = rig_on_a_line();
+    golden!(
+        "no_such_session",
+        rig,
+        [rig.run(&["report", "nope"]), rig.run(&["status", "--state-dir", "/proc/1/none"])]
+    );
+}
+
+#[test]
 fn a_bad_profile_is_refused_by_check_and_start_alike() {
     let mut rig = rig_on_a_line();
     let bad = format!("minimum_efect = \"2%\"\nconfidence = \"high\"\n{METRIC}{RUNS}[judging]\nboots = 1\n");
