@@ -4,8 +4,8 @@
 #   toy.sh DIR
 #
 # Its program, ./bench, prints the time that a version "takes": the sum of the files in costs/, with noise of 1 % from run to
-# run, the same for the same boot of the same commit, so that what docs/ shows comes out again. ./build fails where the
-# file `broken` is there. Commit ids follow from this script alone.
+# run, the same for the same boot of the same commit, so that what docs/ shows comes out again but for choices that follow
+# from how long things took. ./build fails where the file `broken` is there. Commit ids follow from this script alone.
 #
 #   v1.0 .. v1.1   wake costs 8 more
 #   v1.1 .. v1.2   lock costs 4 more

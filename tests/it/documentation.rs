@@ -83,12 +83,15 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// README.md and docs/*.md.
+/// Pages beside docs/*.md.
+const BESIDE: [&str; 4] = ["README.md", "CONTRIBUTING.md", "bisect-profiles/README.md", "hooks/README.md"];
+
+/// All of them.
 fn pages() -> Vec<Page> {
     let docs = std::fs::read_dir(root().join("docs")).expect("docs/");
     let mut paths: Vec<PathBuf> = docs.map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    paths.push(root().join("README.md"));
+    paths.extend(BESIDE.map(|path| root().join(path)));
     paths.sort();
     paths.iter().map(|path| Page::read(path)).collect()
 }
@@ -211,8 +214,10 @@ fn the_index_of_the_documentation_names_every_page() {
     let links: BTreeSet<String> = page("docs/README.md").links().into_iter().collect();
     let mut faults = Vec::new();
     for page in pages() {
-        let name = page.path.file_name().expect("a file").to_str().expect("UTF-8").to_owned();
-        if name != "README.md" && !links.contains(&name) {
+        let name = page.name();
+        if let Some(name) =
+            name.strip_prefix("docs/").filter(|name| *name != "README.md" && !links.contains(*name))
+        {
             faults.push(format!("docs/README.md has no link to {name}"));
         }
     }
