@@ -21,6 +21,8 @@ mod cases_revert;
 mod cli;
 #[path = "it/determinism.rs"]
 mod determinism;
+#[path = "it/documentation.rs"]
+mod documentation;
 #[path = "it/driver.rs"]
 mod driver;
 #[path = "it/environment.rs"]
