@@ -48,7 +48,21 @@ const STATUS: &[Example] = &[
 const REPORT: &[Example] = &[
     ("What was found, for people", "sched-bisect report"),
     ("The same for programs", "sched-bisect report v6.12..v6.13 --format json"),
+    (
+        "For maintainers, to be read and then sent with git send-email",
+        "sched-bisect report --format mail --out regression.mail",
+    ),
 ];
+
+const EXPORT: &[Example] = &[
+    ("The session used last, for a colleague", "sched-bisect export"),
+    ("Another one, under a name of its own", "sched-bisect export v6.12..v6.13 --out rc4.tar.gz"),
+];
+
+const IMPORT: &[Example] = &[(
+    "Look at it elsewhere; no kernel tree is needed",
+    "sched-bisect import rc4.tar.gz --state-dir sessions",
+)];
 
 const SURVEY: &[Example] = &[
     ("Three kernels against the first of them", "sched-bisect survey v6.12 v6.13 v6.14"),
@@ -126,6 +140,8 @@ pub(super) fn of(path: &[&str]) -> &'static [Example] {
         ["status"] => STATUS,
         ["list"] => &[("The sessions of this repository", "sched-bisect list")],
         ["report"] => REPORT,
+        ["export"] => EXPORT,
+        ["import"] => IMPORT,
         ["survey"] => SURVEY,
         ["revert-test"] => REVERT_TEST,
         ["log"] => LOG,

@@ -12,6 +12,9 @@ const MOMENT: Duration = Duration::from_millis(700);
 /// The same after a verdict, of which there are many.
 const SHORT_MOMENT: Duration = Duration::from_millis(250);
 
+/// Commits from which a range is huge.
+const LARGE: usize = 5000;
+
 /// What is remembered of how long plays took.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
@@ -30,7 +33,9 @@ impl Ahead {
         if self.is_slow {
             return None;
         }
-        let outlook = plays(state, planner, 1, SHORT_MOMENT);
+        // On a huge range one play may take seconds; elsewhere a busy host must not decide what is told.
+        let fewest = if planner.engine().belief().graph().len() > LARGE { 1 } else { FEWEST_PLAYS };
+        let outlook = plays(state, planner, fewest, SHORT_MOMENT);
         self.is_slow = !outlook.is_empty() && outlook.len() < FEWEST_PLAYS;
         (!self.is_slow).then_some(outlook)
     }
