@@ -78,7 +78,7 @@ deb:
 	cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
 	cargo build --release --locked
 	scripts/stage-deb.sh target/release/sched-bisect target/deb
-	cargo deb --no-build
+	cargo deb --no-build --strip
 
 clean:
 	cargo clean
