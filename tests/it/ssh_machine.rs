@@ -148,6 +148,7 @@ fn case_44_a_search_finds_its_culprit_though_a_candidate_panics_and_leaves_the_m
     assert!(cleaned.out.contains(&format!("removed {}", scene.release(0))), "{}", cleaned.out);
     assert_eq!(scene.server.kernels(), Vec::<String>::new());
     assert!(!scene.server.path("boot/grub/custom.cfg").exists());
+    assert_eq!(scene.server.grub("sched_bisect_tried"), "", "something is left in GRUB's environment");
     scene.run(&["cleanup"]).exits(0).tells("nothing of this program's is on ssh://root@10.9.1.2");
 }
 
