@@ -280,6 +280,30 @@ fn a_machine_that_takes_its_time_is_waited_for() {
 }
 
 #[test]
+fn killed_as_the_machine_goes_down_the_next_run_waits_for_what_comes_up() {
+    let Some(scene) = Scene::new("goes_down", &[1000, 800]) else { return };
+    scene.server.faults("slow-down *");
+    let profile = scene.rig.profile_path().display().to_string();
+    let start = ["start", "c0", "c1", "--session", "s", "--profile", &profile];
+    let mut child = scene.command(&start).stderr(std::process::Stdio::null()).spawn().expect("starts");
+    let told = || {
+        let logs = std::fs::read_dir(scene.rig.session("s").path().join("logs")).into_iter().flatten();
+        let texts = logs.flatten().filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+        texts.collect::<String>()
+    };
+    crate::common::two::wait_for("a restart into a candidate", || {
+        let is_going = scene.server.read("state") == "stopping";
+        (is_going && told().contains("restart into 6.12")).then_some(())
+    });
+    child.kill().expect("is ours");
+    child.wait().expect("is ours");
+    scene.server.faults("");
+    scene.run(&["resume", "s"]).exits(0).tells("(\"c1\") is the regression");
+    assert!(told().contains("the machine is going down: waiting for what comes up"), "{}", told());
+    assert_eq!(scene.failed_boots(), vec![]);
+}
+
+#[test]
 #[ignore = "takes minutes: make check-extended"]
 fn killed_at_any_moment_the_session_goes_on_and_the_machine_is_itself() {
     const KILLS: usize = 10;
