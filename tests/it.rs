@@ -31,6 +31,10 @@ mod environment;
 mod forms;
 #[path = "it/guards.rs"]
 mod guards;
+#[path = "it/guest_bisect.rs"]
+mod guest_bisect;
+#[path = "it/guest_doctor.rs"]
+mod guest_doctor;
 #[path = "it/guest_lab.rs"]
 mod guest_lab;
 #[path = "it/halving.rs"]

@@ -80,6 +80,39 @@ impl Guest {
         [script.to_owned(), self.dir.path().join("monitor").display().to_string()]
     }
 
+    /// `[machine]` of a profile with this user, down to what is run; `more` are further keys.
+    pub fn machine_toml(&self, user: &str, more: &str, run: &str) -> String {
+        let [script, monitor] = self.power_command();
+        let (key, known_hosts, console) = (self.key(), self.known_hosts(), self.console());
+        let sudo = user != "root";
+        format!(
+            "[machine]\nkind = \"ssh\"\naddress = \"{address}\"\nsudo = {sudo}\nidentity = \"{key}\"\n\
+             known_hosts = \"{known_hosts}\"\npower = '''exec {script} {monitor}'''\n\
+             console = '''exec tail -n 0 -F {console}'''\n{more}run = '''{run}'''\n",
+            address = self.address(user),
+            key = key.display(),
+            known_hosts = known_hosts.display(),
+            console = console.display(),
+        )
+    }
+
+    /// What GRUB keeps, a line each; empty variables are left out.
+    #[track_caller]
+    pub fn grub(&self) -> Vec<String> {
+        let kept = self.run("grub-editenv - list");
+        kept.lines().filter(|line| !line.ends_with('=')).map(str::to_owned).collect()
+    }
+
+    /// Everything that a kernel's installation touches, by name and hash; not GRUB's environment.
+    #[track_caller]
+    pub fn disk(&self) -> Vec<String> {
+        let listed = self.run(
+            "find /boot -type f ! -name grubenv -exec sha256sum {} + | sort -k 2; find /boot -type d | sort; \
+             ls /lib/modules; ls /var/lib | grep sched-bisect || true",
+        );
+        listed.lines().map(str::to_owned).collect()
+    }
+
     /// `cycle`, `on`, `off` or `status`; what it printed.
     pub fn power(&self, verb: &str) -> String {
         let [script, monitor] = self.power_command();

@@ -6,6 +6,7 @@ pub mod guest;
 pub mod http;
 pub mod kernel;
 pub mod live;
+pub mod planted;
 pub mod repo;
 pub mod rig;
 pub mod scripted;

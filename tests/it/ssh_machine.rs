@@ -148,6 +148,7 @@ fn case_44_a_search_finds_its_culprit_though_a_candidate_panics_and_leaves_the_m
     assert!(cleaned.out.contains(&format!("removed {}", scene.release(0))), "{}", cleaned.out);
     assert_eq!(scene.server.kernels(), Vec::<String>::new());
     assert!(!scene.server.path("boot/grub/custom.cfg").exists());
+    assert_eq!(scene.server.grub("sched_bisect_tried"), "", "something is left in GRUB's environment");
     scene.run(&["cleanup"]).exits(0).tells("nothing of this program's is on ssh://root@10.9.1.2");
 }
 
@@ -275,6 +276,30 @@ fn a_machine_that_takes_its_time_is_waited_for() {
     let Some(scene) = Scene::new("takes_its_time", &[1000, 1000, 800]) else { return };
     scene.server.faults(&format!("late {}\nnologin {}", scene.release(0), scene.release(2)));
     scene.start().exits(0).tells("(\"c2\") is the regression");
+    assert_eq!(scene.failed_boots(), vec![]);
+}
+
+#[test]
+fn killed_as_the_machine_goes_down_the_next_run_waits_for_what_comes_up() {
+    let Some(scene) = Scene::new("goes_down", &[1000, 800]) else { return };
+    scene.server.faults("slow-down *");
+    let profile = scene.rig.profile_path().display().to_string();
+    let start = ["start", "c0", "c1", "--session", "s", "--profile", &profile];
+    let mut child = scene.command(&start).stderr(std::process::Stdio::null()).spawn().expect("starts");
+    let told = || {
+        let logs = std::fs::read_dir(scene.rig.session("s").path().join("logs")).into_iter().flatten();
+        let texts = logs.flatten().filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+        texts.collect::<String>()
+    };
+    crate::common::two::wait_for("a restart into a candidate", || {
+        let is_going = scene.server.read("state") == "stopping";
+        (is_going && told().contains("restart into 6.12")).then_some(())
+    });
+    child.kill().expect("is ours");
+    child.wait().expect("is ours");
+    scene.server.faults("");
+    scene.run(&["resume", "s"]).exits(0).tells("(\"c1\") is the regression");
+    assert!(told().contains("the machine is going down: waiting for what comes up"), "{}", told());
     assert_eq!(scene.failed_boots(), vec![]);
 }
 

@@ -37,18 +37,19 @@ sub answer {
     }
     return $text;
 }
-sub tell {
+# Not "tell", which Perl has a function of its own for.
+sub order {
     syswrite($monitor, "$_[0]\n");
     return answer();
 }
 sub state {
-    my ($state) = tell("info status") =~ /VM status: (.*?)\r?\n/;
+    my ($state) = order("info status") =~ /VM status: (.*?)\r?\n/;
     return $state // die "power.sh: $path: no status\n";
 }
 # A reset takes place after the monitor has answered, and a machine that stands still tells when it did.
 sub held_at_reset {
-    tell("stop");
-    tell("system_reset");
+    order("stop");
+    order("system_reset");
     select(undef, undef, undef, 0.05) until state() =~ /prelaunch/;
 }
 
@@ -56,6 +57,6 @@ answer();
 my $on = state() =~ /^running/;
 if ($verb eq "status") { print $on ? "on\n" : "off\n" }
 elsif ($verb eq "off") { held_at_reset() }
-elsif ($verb eq "cycle") { held_at_reset(); tell("cont") }
-elsif ($verb eq "on" && !$on) { held_at_reset(); tell("cont") }
+elsif ($verb eq "cycle") { held_at_reset(); order("cont") }
+elsif ($verb eq "on" && !$on) { held_at_reset(); order("cont") }
 ' "$1" "$SB_POWER"

@@ -287,7 +287,7 @@ impl Loader {
         Ok(())
     }
 
-    /// [`Self::clear_once`] in every loader that is there.
+    /// [`Self::clear_once`] in every loader that is there, and nothing is left of what was booted once.
     pub(in crate::lab::ssh) async fn forget_once(&self, far: &mut dyn Far, root: &str) -> Result<(), Error> {
         self.clear_once(far, root).await?;
         for other in [Self::Grub, Self::SystemdBoot, Self::Kexec] {
@@ -295,7 +295,7 @@ impl Loader {
                 there(other.clear_once(far, root).await)?;
             }
         }
-        Ok(())
+        there(grub::forget_tried(far, root).await)
     }
 
     /// Asks the machine to restart, into the loaded kernel where it is one by kexec, and returns; services end in order.

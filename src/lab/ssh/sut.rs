@@ -22,6 +22,7 @@ scripts! {
     GRUB_LOOK = "sut/grub.sh" "sut/grub_look.sh";
     GRUB_ENTRY = "sut/grub.sh" "sut/grub_entry.sh";
     GRUB_ONCE = "sut/grub.sh" "sut/grub_once.sh";
+    GRUB_UNTRIED = "sut/grub.sh" "sut/grub_untried.sh";
     GRUB_DEFAULT = "sut/grub.sh" "sut/grub_default.sh";
     SD_LOOK = "sut/sd_boot.sh" "sut/sd_look.sh";
     SD_ENTRY = "sut/sd_boot.sh" "sut/sd_entry.sh";

@@ -11,6 +11,7 @@
 #   late       services take long to start
 #   nologin    nobody is let in for a while
 #   no-kexec   kexec does nothing
+#   slow-down  services take long to end
 # TIMES, where given, is how often.
 set -u
 dir=$1 how=$2
@@ -74,6 +75,10 @@ if [ "$how" = kexec ]; then
     if fault no-kexec "$(cat /run/sched-bisect/kexec)"; then exit 0; fi
     release=$(cat /run/sched-bisect/kexec)
     words=$(cat "$dir/kexec_words")
+fi
+if [ "$how" != power ]; then
+    echo stopping >"$dir/state"
+    if fault slow-down any; then sleep 8; fi
 fi
 echo >"$dir/boot_id.down"
 # All that runs ends, but the first process and this one.

@@ -110,6 +110,12 @@ pub(super) async fn tried(far: &mut dyn Far, root: &str) -> Result<Option<String
     Ok(told.one(&format!("env.{TRIED}")).map(str::to_owned))
 }
 
+/// Takes that away: the machine is to be as it was.
+pub(super) async fn forget_tried(far: &mut dyn Far, root: &str) -> Result<(), Error> {
+    let (what, text) = ("take what entries left in GRUB's environment away", sut::GRUB_UNTRIED);
+    Call { what, text, args: &[], deadline: LOOKS }.facts(far, root).await.map(|_| ())
+}
+
 async fn write_entry(far: &mut dyn Far, root: &str, release: &str, entry: &str) -> Result<(), Error> {
     let what = format!("write GRUB's entry of {release}");
     let text = sut::GRUB_ENTRY;

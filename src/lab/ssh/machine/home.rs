@@ -15,21 +15,32 @@ use crate::model::{InfraFailure, InfraKind};
 use std::time::Duration;
 
 impl SshMachine {
-    /// Some system that answers; where none does and there is a power switch, after a power cycle.
+    /// Some system that answers and stays up; where none does and there is a power switch, after a power cycle.
     pub(super) async fn reach(&mut self, within: Duration, log: &mut Log) -> Result<Identity, Failure> {
-        if self.parts.sut.connect("reach the SUT", ANSWERS).await.is_ok()
-            && let Sight::Account { identity, .. } = self.look().await?
-        {
-            return Ok(identity);
+        // A restart that an earlier run of the program asked for may be under way: a power cycle in the middle of it would
+        // make a good kernel look like one that does not come up.
+        let patience = if self.parts.notes.known.trying.is_some() { within.max(ANSWERS) } else { ANSWERS };
+        let mut error = None;
+        // Again, since a connection that was there may be one that was lost.
+        for _ in 0..2 {
+            match self.parts.sut.connect("reach the SUT", patience).await {
+                Ok(()) => {
+                    if let Some(identity) = self.settled(within, log).await? {
+                        return Ok(identity);
+                    }
+                }
+                Err(refused @ FarError::Refused { .. }) => return Err(InfraFailure::from(refused).into()),
+                Err(lost) => {
+                    log.note(&format!("failed to {lost}"));
+                    error = Some(lost);
+                    break;
+                }
+            }
         }
-        let error = match self.parts.sut.connect("reach the SUT", Duration::ZERO).await {
-            Ok(()) => return self.account().await,
-            Err(error @ FarError::Refused { .. }) => return Err(InfraFailure::from(error).into()),
-            Err(error) => error,
-        };
-        log.note(&format!("failed to {error}"));
-        if !self.cycle(log).await? {
-            return Err(InfraFailure::from(error).into());
+        match (self.cycle(log).await?, error) {
+            (true, _) => {}
+            (false, Some(error)) => return Err(InfraFailure::from(error).into()),
+            (false, None) => return self.account().await,
         }
         self.parts
             .sut
@@ -37,6 +48,24 @@ impl SshMachine {
             .await
             .map_err(InfraFailure::from)?;
         self.account().await
+    }
+
+    /// Who answers; a system that is going down is waited out, since what is done on it is lost. `None`: nobody.
+    async fn settled(&mut self, within: Duration, log: &mut Log) -> Result<Option<Identity>, Failure> {
+        let Sight::Account { identity, state, .. } = self.look().await? else { return Ok(None) };
+        if state != "stopping" {
+            return Ok(Some(identity));
+        }
+        log.note("the machine is going down: waiting for what comes up");
+        self.parts.sut.close().await;
+        let sut = &mut self.parts.sut;
+        match restart::wait(sut, &identity.boot_id, within).await.map_err(InfraFailure::from)? {
+            Restarted::Up(identity) => Ok(Some(identity)),
+            Restarted::NotUp { words, .. } => {
+                log.note(&format!("not up: {words}"));
+                Ok(None)
+            }
+        }
     }
 
     /// Takes its power away and gives it again; `false`: nothing can.

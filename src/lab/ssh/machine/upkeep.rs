@@ -2,7 +2,8 @@
 
 use super::{ANSWERS, Log, SshMachine};
 use crate::lab::ssh::far::Far as _;
-use crate::lab::ssh::kernels::{self, Cleaned};
+use crate::lab::ssh::kernels::{self, Cleaned, Site};
+use crate::lab::ssh::loader::Loader;
 use crate::lab::ssh::outcome::Failure;
 use crate::lab::ssh::survey::{self, Needs};
 use crate::model::{InfraFailure, InfraKind};
@@ -71,7 +72,13 @@ impl SshMachine {
 
     async fn look_at_sut(&mut self, rehearsal: bool, lines: &mut Vec<(bool, String)>) -> Result<(), Failure> {
         let now = self.account().await?;
-        let site = self.site().await?;
+        let site = match self.site().await {
+            // None was found that would do; what GRUB lacks is told one by one.
+            Err(_) if self.parts.loader.is_none() => {
+                Site { initramfs: self.parts.initramfs, ..Site::new(Loader::Grub) }
+            }
+            site => site?,
+        };
         let seen = survey::survey(&mut self.parts.sut, &site).await.map_err(InfraFailure::from)?;
         let needs =
             Needs { loader: &site.loader, initramfs: site.initramfs, kernels: AT_ONCE, margin: site.margin };
