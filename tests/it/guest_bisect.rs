@@ -232,14 +232,11 @@ fn assert_told_once(events: &[Event]) {
     let mut runs: BTreeMap<StepId, (u64, u32)> = BTreeMap::new();
     let mut measured = BTreeSet::new();
     for event in events {
-        match event {
-            Event::RunStarted { step, boot, repetition } => {
-                runs.insert(*step, (boot.0.into(), *repetition));
-            }
-            Event::RunFinished { step, result: RunResult::Measured { .. }, .. } => {
-                assert!(measured.insert(runs[step]), "measured twice: boot and repetition {:?}", runs[step]);
-            }
-            _ => {}
+        if let Event::RunStarted { step, boot, repetition } = event {
+            runs.insert(*step, (boot.0, *repetition));
+        }
+        if let Event::RunFinished { step, result: RunResult::Measured { .. }, .. } = event {
+            assert!(measured.insert(runs[step]), "measured twice: boot and repetition {:?}", runs[step]);
         }
     }
     assert!(measured.len() >= 8, "{measured:?}");
@@ -274,15 +271,16 @@ fn a_bisection_in_a_machine_that_reboots_is_killed_at_every_moment_and_names_its
     let dies = scene.commit(DIES);
     let mut boots = BTreeMap::new();
     for event in &events {
-        match event {
-            Event::BootStarted { boot, commit, .. } => drop(boots.insert(*boot, commit.clone())),
-            Event::BootFinished { boot, result: BootResult::Untestable(untestable), .. } => {
-                assert_eq!(boots[boot], dies, "{untestable:?}");
-                assert_eq!(untestable.kind, UntestableKind::Panic, "{untestable:?}");
-                assert!(untestable.reason.contains("planted"), "{untestable:?}");
-            }
-            Event::BootFinished { boot, result: BootResult::Booted(_), .. } => assert_ne!(boots[boot], dies),
-            _ => {}
+        if let Event::BootStarted { boot, commit, .. } = event {
+            boots.insert(*boot, commit.clone());
+        }
+        if let Event::BootFinished { boot, result: BootResult::Untestable(untestable), .. } = event {
+            assert_eq!(boots[boot], dies, "{untestable:?}");
+            assert_eq!(untestable.kind, UntestableKind::Panic, "{untestable:?}");
+            assert!(untestable.reason.contains("planted"), "{untestable:?}");
+        }
+        if let Event::BootFinished { boot, result: BootResult::Booted(_), .. } = event {
+            assert_ne!(boots[boot], dies);
         }
     }
     let kernels: BTreeSet<&CommitId> = boots.values().collect();
