@@ -220,6 +220,43 @@ fn an_endpoint_that_cannot_be_measured_stops_the_session_and_blames_nobody() {
 }
 
 #[test]
+fn case_50_a_change_among_kernels_that_do_not_boot_is_a_set_of_suspects_and_never_the_edge() {
+    let mut rig = Rig::new(&Profile { boot: Some(as_told("boot")), boots: 2, ..Profile::default() });
+    let mut c = rig.line(&[FAST, FAST, FAST]);
+    for n in 3..=9 {
+        let level = if n < 6 { FAST } else { SLOW };
+        let fails = ("boot", "echo 'VFS: unable to mount root' >&2; exit 1");
+        c.push(rig.commit(&format!("c{n}"), &[&c[n - 1]], level, &[fails]));
+    }
+    for n in 10..=12 {
+        c.push(rig.commit(&format!("c{n}"), &[&c[n - 1]], SLOW, &[("boot", ":")]));
+    }
+    let said = rig.start("c0", "c12").exits(3);
+    let json = rig.json("s");
+    assert_eq!(json["conclusion"]["commit"], serde_json::Value::Null, "{}", said.out);
+    let suspects = json["conclusion"]["suspects"].as_array().expect("a list");
+    let is_suspect = |commit: &CommitId| {
+        let id =
+            |suspect: &serde_json::Value| suspect["commit"].as_str().or(suspect.as_str()).map(str::to_owned);
+        suspects.iter().any(|suspect| id(suspect).as_deref() == Some(commit.as_str()))
+    };
+    // Both edges of the stretch too: neither is more than a suspect.
+    assert!(c[3..=10].iter().all(is_suspect) && !is_suspect(&c[0]), "{}", said.out);
+    let words = "boot: the boot command failed with exit 1: VFS: unable to mount root";
+    let candidates = json["candidates"].as_array().expect("a list");
+    let tried: Vec<&CommitId> = c[3..=9]
+        .iter()
+        .filter(|commit| candidates.iter().any(|facts| facts["commit"] == commit.as_str()))
+        .collect();
+    assert!(tried.len() >= 3, "{}", said.out);
+    for commit in tried {
+        let facts = candidates.iter().find(|facts| facts["commit"] == commit.as_str()).expect("was tried");
+        assert_eq!((&facts["verdict"], &facts["reason"]), (&"untestable".into(), &words.into()), "{facts}");
+        said.tells(&format!("{} {words}", commit.short()));
+    }
+}
+
+#[test]
 fn a_machine_that_never_restarted_gives_no_sample() {
     // Case 53: the boot id is that of the boot before.
     let boot = "echo 5a1c6f1e-0000-4000-8000-000000000001 > \"$SB_BOOT_DIR/boot_id\"";
