@@ -8,6 +8,7 @@ mod assemble;
 mod cleanup;
 mod doctor;
 pub mod exit;
+mod leaving;
 mod parse;
 mod profile;
 mod show;
@@ -101,7 +102,9 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
     match cli.command {
         Command::Start(start) => start::bisect(place, start),
         Command::RevertTest(test) => start::revert_test(place, test),
-        Command::Resume { session, budget } => work::resume(place, session.as_deref(), budget.as_deref()),
+        Command::Resume { session, budget, cleanup } => {
+            work::resume(place, session.as_deref(), budget.as_deref(), cleanup)
+        }
         Command::Status { session } => show::status(place, session.as_deref()),
         Command::List => show::list(place),
         Command::Report { session, format, own_baseline, also } => {

@@ -3,6 +3,7 @@
 mod preview;
 
 use super::args::{Options, Place, RevertTest, Start, TableFormat};
+use super::work::After;
 use super::{CliError, is_plain, root, work};
 use crate::driver::{self, DriverError, StateRoot, SystemClock, range_digest};
 use crate::history::History;
@@ -36,7 +37,7 @@ pub(super) fn bisect(place: &Place, start: Start) -> Result<u8, CliError> {
         candidates: range.dag.candidates() as u64,
         ..plan(&history, name, Purpose::Bisect, (good, bad), loaded.recipe, &start.options, &range.dag)
     };
-    begin(&root, plan, range.dag, TableFormat::Text)
+    begin(&root, plan, range.dag, After { format: TableFormat::Text, cleanup: start.options.cleanup })
 }
 
 /// The candidates in the ranges "A..B" that are to be left out.
@@ -90,7 +91,7 @@ pub(super) fn revert_test(place: &Place, test: RevertTest) -> Result<u8, CliErro
     let subject = history.subject(&commit)?;
     let purpose = Purpose::RevertTest { commit, subject, mainline: test.mainline, revert };
     let plan = plan(&history, name, purpose, (good, bad), recipe, &test.options, &dag);
-    begin(&root, plan, dag, TableFormat::Text)
+    begin(&root, plan, dag, After { format: TableFormat::Text, cleanup: test.options.cleanup })
 }
 
 /// A revert test measures what the search judged, under its variant.
@@ -177,8 +178,8 @@ pub(super) fn plan(
     }
 }
 
-/// Starts a session and works on it; `format` is that of a survey's table.
-pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, format: TableFormat) -> Result<u8, CliError> {
+/// Starts a session and works on it.
+pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, after: After) -> Result<u8, CliError> {
     let what = match &plan.purpose {
         Purpose::Bisect => format!("{} candidates", plan.candidates),
         Purpose::RevertTest { commit, .. } => format!("{} with {} reverted", plan.bad.rev, commit.short()),
@@ -193,7 +194,7 @@ pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, format: TableFormat)
     let session = plan.session.clone();
     let (driver, lock) = driver::create(root, plan, dag, Box::new(SystemClock))?;
     say(&format!("session {session}: {what}"));
-    work::run(driver, lock, format)
+    work::run(driver, lock, after)
 }
 
 /// The newest bisection that named this commit.

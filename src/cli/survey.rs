@@ -2,6 +2,7 @@
 
 use super::args::{Options, Place, Survey as Asked, TableFormat};
 use super::start::{begin, load, named_session, plan};
+use super::work::After;
 use super::{CliError, print, root};
 use crate::history::History;
 use crate::model::CommitId;
@@ -42,7 +43,7 @@ pub(super) fn run(place: &Place, asked: &Asked) -> Result<u8, CliError> {
     let name = named_session(&root, asked.options.session.as_deref(), &format!("survey-{}", baseline.rev))?;
     let purpose = Purpose::Survey(Box::new(survey));
     let plan = plan(&history, name, purpose, (baseline, end), recipe, &asked.options, &dag);
-    begin(&root, plan, dag, asked.format)
+    begin(&root, plan, dag, After { format: asked.format, cleanup: asked.options.cleanup })
 }
 
 /// What only a search has.
@@ -202,6 +203,7 @@ fn arguments(place: &Place, options: &Options) -> String {
         build,
         boot,
         run,
+        cleanup: _,
         parser,
     } = options;
     // A file is found from wherever the command is pasted.

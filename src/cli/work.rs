@@ -2,7 +2,7 @@
 
 use super::args::{Place, TableFormat};
 use super::survey::print_table;
-use super::{CliError, assemble, exit, print, root, session, signals};
+use super::{CliError, assemble, exit, leaving, print, root, session, signals};
 use crate::driver::{self, Driver, End, SystemClock};
 use crate::journal::{FileStorage, Lock};
 use crate::profile::parse_duration;
@@ -10,8 +10,22 @@ use crate::report::{Lines, ProgressLine, Report, SurveyReport, View, say, text};
 use crate::session::outcome;
 use std::io::IsTerminal;
 
+/// What is asked for once a session has come to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct After {
+    /// Form of a survey's table.
+    pub format: TableFormat,
+    /// Whether a machine's kernels of ours are removed.
+    pub cleanup: bool,
+}
+
 /// `resume [SESSION]`.
-pub(super) fn resume(place: &Place, name: Option<&str>, budget: Option<&str>) -> Result<u8, CliError> {
+pub(super) fn resume(
+    place: &Place,
+    name: Option<&str>,
+    budget: Option<&str>,
+    cleanup: bool,
+) -> Result<u8, CliError> {
     let more =
         budget.map(|text| parse_duration(text).map_err(|e| CliError::Usage(format!("use --budget: {e}"))));
     let more = more.transpose()?.unwrap_or_default();
@@ -24,7 +38,7 @@ pub(super) fn resume(place: &Place, name: Option<&str>, budget: Option<&str>) ->
     if cut > 0 {
         say(&format!("note: a torn last record was cut off the journal ({cut} bytes); its step is repeated"));
     }
-    run(driver, lock, TableFormat::Text)
+    run(driver, lock, After { format: TableFormat::Text, cleanup })
 }
 
 /// The first session without a conclusion. One that cannot be read is left to be named explicitly.
@@ -35,8 +49,9 @@ fn unfinished(sessions: &[driver::SessionDir]) -> Option<driver::SessionDir> {
 }
 
 /// Works on the session until it concludes or stops, prints the report, and gives the exit status.
-pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, format: TableFormat) -> Result<u8, CliError> {
+pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, after: After) -> Result<u8, CliError> {
     trace_to(&driver)?;
+    let was_concluded = driver.state.conclusion.is_some();
     if driver.state.conclusion.is_none() {
         let interrupted = work(&mut driver)?;
         if interrupted {
@@ -47,11 +62,16 @@ pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, format: TableForm
     drop(lock);
     let conclusion = outcome(&driver.dag, &driver.state);
     match SurveyReport::of(&driver.dag, &driver.state, &View::default()) {
-        Some(table) => print_table(&table, format)?,
+        Some(table) => print_table(&table, after.format)?,
         None => print(&text(&Report::of(&driver.dag, &driver.state)))?,
     }
     if driver.state.conclusion.is_some() {
         assemble::clean_up(&driver.state.plan, &driver.dir);
+        if after.cleanup {
+            leaving::remove_kernels(&driver.state.plan, &driver.dir);
+        } else if !was_concluded {
+            leaving::tell_kernels(&driver.state.plan, &driver.dir);
+        }
     }
     Ok(conclusion.exit)
 }
@@ -71,7 +91,12 @@ fn work(driver: &mut Driver<FileStorage>) -> Result<bool, CliError> {
         let stop = signals::listen()
             .map_err(|source| CliError::Io { what: "listen for signals".to_owned(), source })?;
         let lab = assemble::lab(&driver.state, &driver.dir)?;
-        Ok::<End, CliError>(driver.run(lab, stop).await?)
+        let end = driver.run(lab, stop).await?;
+        // A session that never booted anything has nothing running there.
+        if end == End::Interrupted && !driver.state.boots.is_empty() {
+            leaving::end_jobs(&driver.state.plan, &driver.dir).await?;
+        }
+        Ok::<End, CliError>(end)
     })?;
     driver.stop_reporting();
     Ok(end == End::Interrupted)
