@@ -64,6 +64,9 @@ pub(super) enum Command {
         /// More machine time to allow ("4h")
         #[arg(long, value_name = "TIME")]
         budget: Option<String>,
+        /// Once concluded, remove this program's kernels from a machine that is reached by ssh, as `cleanup` does
+        #[arg(long)]
+        cleanup: bool,
         #[command(flatten)]
         telling: Telling,
     },
@@ -448,6 +451,9 @@ pub(super) struct Options {
     /// How a shell on a role is started, its script on standard input: ldg='ssh root@10.0.0.2 sh'
     #[arg(long = "role", value_name = "NAME=CMD")]
     pub roles: Vec<String>,
+    /// Once concluded, remove this program's kernels from a machine that is reached by ssh, as `cleanup` does
+    #[arg(long)]
+    pub cleanup: bool,
     /// Variable of the profile's [env]
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,

@@ -6,6 +6,7 @@ use super::{CliError, exit, print, root, session};
 use crate::driver::{self, DriverError, SessionDir};
 use crate::history::History;
 use crate::lab::ssh::SshMachine;
+use crate::lab::ssh::kernels::Cleaned;
 use crate::model::CommitId;
 use crate::profile::{self, Overrides};
 use crate::session::{MachineSpec, Recipe};
@@ -33,6 +34,12 @@ pub(super) fn run(place: &Place, name: Option<&str>, profile: Option<&str>) -> R
         runtime.map_err(|source| CliError::Io { what: "start the event loop".to_owned(), source })?;
     let cleaned = runtime.block_on(SshMachine::new(parts, HashSet::new()).clean_up());
     let cleaned = cleaned.map_err(|failure| CliError::Lab(failure.reason))?;
+    print(&told(&cleaned, &host))?;
+    Ok(exit::DONE)
+}
+
+/// What was done, a line each.
+pub(super) fn told(cleaned: &Cleaned, host: &str) -> String {
     let mut out = String::new();
     for release in &cleaned.removed {
         let _ = writeln!(out, "removed {release}");
@@ -43,8 +50,7 @@ pub(super) fn run(place: &Place, name: Option<&str>, profile: Option<&str>) -> R
     if out.is_empty() {
         out = format!("nothing of this program's is on {host}\n");
     }
-    print(&out)?;
-    Ok(exit::DONE)
+    out
 }
 
 fn of_session(dir: &SessionDir) -> Result<Recipe, CliError> {

@@ -11,6 +11,7 @@ mod command_line;
 mod doctor;
 mod examples;
 pub mod exit;
+mod leaving;
 mod manual;
 mod notify;
 mod parse;
@@ -114,8 +115,8 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
     match cli.command {
         Command::Start(start) => start::bisect(place, start),
         Command::RevertTest(test) => start::revert_test(place, test),
-        Command::Resume { session, budget, telling } => {
-            work::resume(place, session.as_deref(), budget.as_deref(), &telling)
+        Command::Resume { session, budget, cleanup, telling } => {
+            work::resume(place, session.as_deref(), budget.as_deref(), cleanup, &telling)
         }
         Command::Status { session, watch: true, interval } => {
             watch::run(place, session.as_deref(), &interval)

@@ -2,7 +2,8 @@
 
 mod preview;
 
-use super::args::{Options, Place, RevertTest, Start, TableFormat, Telling};
+use super::args::{Options, Place, RevertTest, Start, TableFormat};
+use super::work::After;
 use super::{CliError, command_line, root, work};
 use crate::driver::{self, DriverError, StateRoot, SystemClock, is_plain, range_digest};
 use crate::history::History;
@@ -37,7 +38,7 @@ pub(super) fn bisect(place: &Place, start: Start) -> Result<u8, CliError> {
         command: command_line::start(place, &start),
         ..plan(&history, name, Purpose::Bisect, (good, bad), loaded.recipe, &start.options, &range.dag)
     };
-    begin(&root, plan, range.dag, TableFormat::Text, &start.options.telling)
+    begin(&root, plan, range.dag, After::of(TableFormat::Text, &start.options))
 }
 
 /// The candidates in the ranges "A..B" that are to be left out.
@@ -94,7 +95,7 @@ pub(super) fn revert_test(place: &Place, test: RevertTest) -> Result<u8, CliErro
         command: command_line::revert_test(place, &test),
         ..plan(&history, name, purpose, (good, bad), recipe, &test.options, &dag)
     };
-    begin(&root, plan, dag, TableFormat::Text, &test.options.telling)
+    begin(&root, plan, dag, After::of(TableFormat::Text, &test.options))
 }
 
 /// A revert test measures what the search judged, under its variant.
@@ -182,14 +183,8 @@ pub(super) fn plan(
     }
 }
 
-/// Starts a session and works on it; `format` is that of a survey's table.
-pub(super) fn begin(
-    root: &StateRoot,
-    plan: Plan,
-    dag: Dag,
-    format: TableFormat,
-    telling: &Telling,
-) -> Result<u8, CliError> {
+/// Starts a session and works on it.
+pub(super) fn begin(root: &StateRoot, plan: Plan, dag: Dag, after: After<'_>) -> Result<u8, CliError> {
     let what = match &plan.purpose {
         Purpose::Bisect => format!("{} candidates", plan.candidates),
         Purpose::RevertTest { commit, .. } => format!("{} with {} reverted", plan.bad.rev, commit.short()),
@@ -204,7 +199,7 @@ pub(super) fn begin(
     let session = plan.session.clone();
     let (driver, lock) = driver::create(root, plan, dag, Box::new(SystemClock))?;
     say(&format!("session {session}: {what}"));
-    work::run(driver, lock, format, telling)
+    work::run(driver, lock, after)
 }
 
 /// The newest bisection that named this commit.

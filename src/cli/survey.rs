@@ -2,6 +2,7 @@
 
 use super::args::{Options, Place, Survey as Asked, TableFormat};
 use super::start::{begin, load, named_session, plan};
+use super::work::After;
 use super::{CliError, command_line, print, root};
 use crate::history::History;
 use crate::model::CommitId;
@@ -45,7 +46,7 @@ pub(super) fn run(place: &Place, asked: &Asked) -> Result<u8, CliError> {
         command: command_line::survey(place, asked),
         ..plan(&history, name, purpose, (baseline, end), recipe, &asked.options, &dag)
     };
-    begin(&root, plan, dag, asked.format, &asked.options.telling)
+    begin(&root, plan, dag, After::of(asked.format, &asked.options))
 }
 
 /// What only a search has.

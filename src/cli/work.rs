@@ -1,10 +1,10 @@
 //! Running a session to its end, from `start`, `revert-test`, `survey` or `resume`.
 
-use super::args::{Place, TableFormat, Telling};
+use super::args::{Options, Place, TableFormat, Telling};
 use super::notify::News;
 use super::survey::print_table;
 use super::telling::Told;
-use super::{CliError, assemble, exit, print, root, session, signals};
+use super::{CliError, assemble, exit, leaving, print, root, session, signals};
 use crate::driver::{self, Driver, End, SystemClock};
 use crate::journal::{FileStorage, Lock};
 use crate::profile::parse_duration;
@@ -12,11 +12,30 @@ use crate::report::{Lines, ProgressLine, Report, SurveyReport, View, say, text};
 use crate::session::outcome;
 use std::io::IsTerminal;
 
+/// What is asked for once a session has come to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct After<'a> {
+    /// Form of a survey's table.
+    pub format: TableFormat,
+    /// Whether a machine's kernels of ours are removed.
+    pub cleanup: bool,
+    /// Who else is told.
+    pub telling: &'a Telling,
+}
+
+impl<'a> After<'a> {
+    /// As the options say.
+    pub fn of(format: TableFormat, options: &'a Options) -> Self {
+        Self { format, cleanup: options.cleanup, telling: &options.telling }
+    }
+}
+
 /// `resume [SESSION]`.
 pub(super) fn resume(
     place: &Place,
     name: Option<&str>,
     budget: Option<&str>,
+    cleanup: bool,
     telling: &Telling,
 ) -> Result<u8, CliError> {
     let more =
@@ -31,7 +50,7 @@ pub(super) fn resume(
     if cut > 0 {
         say(&format!("note: a torn last record was cut off the journal ({cut} bytes); its step is repeated"));
     }
-    run(driver, lock, TableFormat::Text, telling)
+    run(driver, lock, After { format: TableFormat::Text, cleanup, telling })
 }
 
 /// The first session without a conclusion. One that cannot be read is left to be named explicitly.
@@ -43,14 +62,9 @@ fn unfinished(sessions: &[driver::SessionDir]) -> Option<driver::SessionDir> {
 
 /// Works on the session until it concludes or stops, prints the report, tells who else is to know, and gives the exit
 /// status.
-pub(super) fn run(
-    mut driver: Driver<FileStorage>,
-    lock: Lock,
-    format: TableFormat,
-    telling: &Telling,
-) -> Result<u8, CliError> {
+pub(super) fn run(mut driver: Driver<FileStorage>, lock: Lock, after: After<'_>) -> Result<u8, CliError> {
     trace_to(&driver)?;
-    let told = Told::start(telling, &mut driver)?;
+    let told = Told::start(after.telling, &mut driver)?;
     let is_open = driver.state.conclusion.is_none();
     let worked = if is_open { work(&mut driver) } else { Ok(false) };
     driver.stop_reporting();
@@ -59,7 +73,7 @@ pub(super) fn run(
     let mut news = News::of(&outcome(&driver.dag, &driver.state), is_concluded);
     let shown = match worked {
         Ok(false) if told.has_events() => Ok(()),
-        Ok(false) => show(&driver, format),
+        Ok(false) => show(&driver, after.format),
         Ok(true) => {
             say(&format!("interrupted; `sched-bisect resume {}` goes on", driver.state.plan.session));
             news.exit = exit::INTERRUPTED;
@@ -74,6 +88,11 @@ pub(super) fn run(
     shown?;
     if is_concluded {
         assemble::clean_up(&driver.state.plan, &driver.dir);
+        if after.cleanup {
+            leaving::remove_kernels(&driver.state.plan, &driver.dir);
+        } else if is_open {
+            leaving::tell_kernels(&driver.state.plan, &driver.dir);
+        }
     }
     Ok(news.exit)
 }
@@ -106,7 +125,12 @@ fn work(driver: &mut Driver<FileStorage>) -> Result<bool, CliError> {
         let stop = signals::listen()
             .map_err(|source| CliError::Io { what: "listen for signals".to_owned(), source })?;
         let lab = assemble::lab(&driver.state, &driver.dir)?;
-        Ok::<End, CliError>(driver.run(lab, stop).await?)
+        let end = driver.run(lab, stop).await?;
+        // A session that never booted anything has nothing running there.
+        if end == End::Interrupted && !driver.state.boots.is_empty() {
+            leaving::end_jobs(&driver.state.plan, &driver.dir).await?;
+        }
+        Ok::<End, CliError>(end)
     })?;
     Ok(end == End::Interrupted)
 }

@@ -279,6 +279,82 @@ fn a_machine_that_takes_its_time_is_waited_for() {
     assert_eq!(scene.failed_boots(), vec![]);
 }
 
+/// Fails the test unless this was said beside the data.
+#[track_caller]
+fn says(told: &Said, part: &str) {
+    let flat = told.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(part), "{part:?} is not in\n{}", told.err);
+}
+
+#[test]
+fn a_conclusion_says_which_kernels_are_left_and_what_removes_them_and_does_so_where_asked() {
+    let Some(scene) = Scene::new("left_over", &[1000, 1000, 800]) else { return };
+    let told = scene.start().exits(0);
+    assert!(!scene.server.kernels().is_empty());
+    says(&told, "of this program's are on ssh://root@10.9.1.2; `sched-bisect cleanup s` removes");
+    assert_eq!(told.err.matches("sched-bisect cleanup").count(), 1, "{}", told.err);
+
+    let again = scene.run(&["resume", "s"]).exits(0);
+    assert!(!again.err.contains("sched-bisect cleanup"), "it was said before: {}", again.err);
+    let told = scene.run(&["resume", "s", "--cleanup"]).exits(0);
+    says(&told, &format!("ssh://root@10.9.1.2: removed {}", scene.release(0)));
+    assert_eq!(scene.server.kernels(), Vec::<String>::new());
+
+    let profile = scene.rig.profile_path().display().to_string();
+    let told =
+        scene.run(&["start", "c1", "c2", "--session", "t", "--cleanup", "--profile", &profile]).exits(0);
+    told.tells("(\"c2\") is the regression");
+    says(&told, "ssh://root@10.9.1.2: removed ");
+    assert_eq!(scene.server.kernels(), Vec::<String>::new());
+    scene.assert_is_itself();
+}
+
+/// Starts a session whose run ticks for ever, and waits until it does.
+fn ticking(scene: &Scene) -> std::process::Child {
+    let ticks = scene.server.path("ticks");
+    let forever = format!("'''while :; do date >>{}; sleep 0.1; done\nrelease", ticks.display());
+    let profile = std::fs::read_to_string(scene.rig.profile_path()).expect("is there");
+    let profile = profile.replace("'''release", &forever).replace("run = \"20s\"", "run = \"600s\"");
+    std::fs::write(scene.rig.profile_path(), profile).expect("writes");
+    let path = scene.rig.profile_path().display().to_string();
+    let mut command = scene.command(&["start", "c0", "c1", "--session", "s", "--profile", &path]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("starts");
+    crate::common::two::wait_for("a run", || ticks.exists().then_some(()));
+    child
+}
+
+/// Sends it SIGTERM; what it said, and how long it took to end.
+fn terminated(child: std::process::Child) -> (Said, Duration) {
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).expect("is a process");
+    let begun = std::time::Instant::now();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("is ours");
+    let output = child.wait_with_output().expect("ends");
+    (said(&output), begun.elapsed())
+}
+
+#[test]
+fn an_interrupted_session_ends_its_run_on_the_machine_or_says_that_it_goes_on_there() {
+    let Some(scene) = Scene::new("interrupted", &[1000, 800]) else { return };
+    let ticks = |scene: &Scene| scene.server.read("ticks").lines().count();
+    let (told, took) = terminated(ticking(&scene));
+    says(&told.exits(75), "`sched-bisect resume s` goes on");
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let then = ticks(&scene);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(ticks(&scene), then, "the run goes on");
+
+    let Some(scene) = Scene::new("interrupted", &[1000, 800]) else { return };
+    let child = ticking(&scene);
+    scene.server.lab.cut_off("sut");
+    let (told, took) = terminated(child);
+    says(&told.exits(75), "may still run there, until its deadline");
+    assert!(took < Duration::from_secs(12), "{took:?}");
+    scene.server.lab.reconnect("sut");
+    let then = ticks(&scene);
+    crate::common::two::wait_for("a tick", || (ticks(&scene) > then).then_some(()));
+}
+
 #[test]
 fn killed_as_the_machine_goes_down_the_next_run_waits_for_what_comes_up() {
     let Some(scene) = Scene::new("goes_down", &[1000, 800]) else { return };

@@ -2,6 +2,7 @@
 
 use super::{ANSWERS, Log, SshMachine};
 use crate::lab::ssh::far::Far as _;
+use crate::lab::ssh::job;
 use crate::lab::ssh::kernels::{self, Cleaned, Site};
 use crate::lab::ssh::loader::Loader;
 use crate::lab::ssh::outcome::Failure;
@@ -26,6 +27,38 @@ impl SshMachine {
             Err(Failure::Infra(failure)) => Err(failure),
             Err(Failure::Commit(told)) => Err(InfraFailure { kind: InfraKind::Other, reason: told.reason }),
         }
+    }
+
+    /// How many kernels of this program's are on it.
+    pub async fn count_kernels(mut self) -> Result<usize, InfraFailure> {
+        let counted = self.try_count_kernels().await;
+        self.parts.sut.close().await;
+        counted.map_err(|failure| match failure {
+            Failure::Infra(failure) => failure,
+            Failure::Commit(told) => InfraFailure { kind: InfraKind::Other, reason: told.reason },
+        })
+    }
+
+    async fn try_count_kernels(&mut self) -> Result<usize, Failure> {
+        let site = self.site().await?;
+        let there = kernels::list(&mut self.parts.sut, &site).await.map_err(InfraFailure::from)?;
+        Ok(there.own.len())
+    }
+
+    /// Ends whatever the session has running on its machines, giving each so long. What is told are those where that could
+    /// not be done, with the reason.
+    pub async fn end_jobs(mut self, within: Duration) -> Vec<(String, String)> {
+        let marks = format!("{}-", self.mark());
+        let mut failed = Vec::new();
+        for link in std::iter::once(&mut self.parts.sut).chain(self.parts.roles.values_mut()) {
+            let reason = match tokio::time::timeout(within, job::end_all(link, &marks)).await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(format!("failed to {error}")),
+                Err(_) => Some(format!("no answer within {} s", within.as_secs())),
+            };
+            failed.extend(reason.map(|reason| (link.host().to_owned(), reason)));
+        }
+        failed
     }
 
     pub(super) async fn try_clean_up(&mut self) -> Result<Cleaned, Failure> {
