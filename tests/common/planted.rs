@@ -22,9 +22,9 @@ const SCHEDULER: &str = "kernel/sched/core.c";
 /// Behind this the culprit's loop stands.
 const IN_SCHEDULE: &str = "\tschedule_debug(prev, preempt);\n";
 
-/// An emulated processor does it in some tenths of a millisecond. One of 10,000 turns was lost in what a busy host does to
+/// An emulated processor does it in a millisecond or two. One of 100,000 turns was lost in what a busy host does to
 /// the emulated clock.
-const SLOW: &str = "\tfor (int turn = 0; turn < 100000; turn++)\n\t\tbarrier();\n";
+const SLOW: &str = "\tfor (int turn = 0; turn < 1000000; turn++)\n\t\tbarrier();\n";
 
 const PANICS: &str = "\n#include <linux/init.h>\n#include <linux/panic.h>\nstatic int __init lab_dies(void)\n{\n\
                       \tpanic(\"planted\");\n\treturn 0;\n}\nlate_initcall(lab_dies);\n";
