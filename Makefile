@@ -47,12 +47,13 @@ doc:
 	cargo test --doc
 
 # The kernel test leaves a kernel behind, with which the guest's own tests are run. SB_TEST_TWO_MACHINES: a missing MariaDB,
-# sysbench or sshd fails the test of two machines instead of skipping it.
+# sysbench or sshd fails the test of two machines instead of skipping it; SB_TEST_CHROMIUM: a missing Chromium that of the
+# report's page, whose pictures are left in target/report.
 test:
 	cargo test --lib --bins
 	SB_TEST_KERNEL_TREE=$(KERNEL_TREE) SB_TEST_KERNEL_STATE=$(KERNEL_STATE) cargo test --test kernel -- --nocapture
 	SB_TEST_KERNEL=$$(ls -d $(KERNEL_STATE)/.kbuild/cache/*/ | head -n 1) \
-		SB_TEST_TWO_MACHINES=1 cargo test --test it
+		SB_TEST_TWO_MACHINES=1 SB_TEST_CHROMIUM=1 cargo test --test it
 
 # The guest, on two cores that were busy with other things: its disk 5 min, its own test 10, doctor in it 9, the bisection in it 45, 20
 # of which are kernels built from nothing.

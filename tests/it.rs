@@ -41,6 +41,10 @@ mod guest_lab;
 mod halving;
 #[path = "it/history.rs"]
 mod history;
+#[path = "it/html.rs"]
+mod html;
+#[path = "it/html_browser.rs"]
+mod html_browser;
 #[path = "it/install.rs"]
 mod install;
 #[path = "it/journal.rs"]

@@ -187,6 +187,8 @@ pub(super) enum ReportFormat {
     Markdown,
     /// For programs, schema 1
     Json,
+    /// One self-contained page with plots, for a browser or a printer
+    Html,
     /// For maintainers: plain text for git send-email, addressed by the kernel tree's get_maintainer.pl
     Mail,
     /// A row for each run; of a survey for each kernel, variant and metric

@@ -64,6 +64,7 @@ fn of_search(place: &Place, facts: &Report, format: ReportFormat, look: Look) ->
         ReportFormat::Json => facts.json(),
         ReportFormat::Markdown => report::markdown(facts),
         ReportFormat::Csv => report::csv(facts),
+        ReportFormat::Html => report::html(facts),
         ReportFormat::Mail => report::mail(facts, &people::of(place, facts)).map_err(|reason| {
             CliError::Usage(format!("report {} as mail: {reason}; use --format text", facts.session))
         })?,
@@ -76,6 +77,12 @@ fn of_survey(table: &SurveyReport, format: ReportFormat) -> Result<String, CliEr
         ReportFormat::Json => table.json(),
         ReportFormat::Markdown => table.markdown(),
         ReportFormat::Csv => table.csv(),
+        ReportFormat::Html => {
+            return Err(CliError::Usage(format!(
+                "report {} as html: a survey is one table; use --format markdown, which any tracker shows",
+                table.session
+            )));
+        }
         ReportFormat::Mail => {
             return Err(CliError::Usage(format!(
                 "report {} as mail: it is a survey, which accuses nobody; use --format text or markdown",

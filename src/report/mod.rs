@@ -1,8 +1,8 @@
 //! What people and programs are told of a session.
 //!
 //! Owns: the [`Reporter`] trait (fed by the driver, event by event), the facts of a report ([`Report`]) and its forms:
-//! JSON, text, Markdown, CSV, mail, the log for people and for `git bisect replay`. Must not do: judge, or read anything
-//! but state and records. Every form tells the same facts. Tested in tests/it/report.rs over recorded journals.
+//! JSON, text, Markdown, CSV, mail, a page of HTML, the log for people and for `git bisect replay`. Must not do: judge, or
+//! read anything but state and records. Every form tells the same facts. Tested in tests/it/{report,forms,html}.rs.
 
 mod ahead;
 mod area;
@@ -13,6 +13,7 @@ mod environment;
 mod events;
 mod expense;
 mod facts;
+mod html;
 mod live;
 mod log;
 mod mail;
@@ -40,6 +41,7 @@ pub use facts::{
     BootFacts, CandidateFacts, ChecksFacts, ConclusionFacts, EndpointFacts, EndpointsFacts, FurtherFacts,
     Report, RevertedFacts, StretchFacts,
 };
+pub use html::html;
 pub use live::{Live, is_verdict};
 pub use log::{git_log, people_log};
 pub use mail::{People, mail};

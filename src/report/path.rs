@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// Commits of the posterior that are kept at each step, the likeliest.
 const BELIEVED: usize = 16;
 
+/// Parts of the range that the posterior is added up in, for pictures.
+const BANDS: usize = 80;
+
 /// Less likely ones are not.
 const SHOWN: f64 = 5e-3;
 
@@ -84,6 +87,10 @@ pub struct PathFacts {
     pub credible: Option<usize>,
     /// The likeliest commits then.
     pub believed: Vec<(CommitId, f64)>,
+    /// All of the posterior then, over equal parts of the range in the order of the history: at most 80, each commit for
+    /// itself in a shorter range. Empty before the endpoints are measured. For pictures, not in the JSON form.
+    #[serde(skip)]
+    pub bands: Vec<f64>,
 }
 
 /// A step that is under way.
@@ -291,6 +298,7 @@ impl Walk {
             entropy_bits: None,
             credible: None,
             believed: Vec::new(),
+            bands: Vec::new(),
         };
         self.believe(&mut facts);
         self.path.push(facts);
@@ -302,6 +310,7 @@ impl Walk {
             return;
         }
         let mass = sorted_mass(belief);
+        facts.bands = bands(&belief.by_node());
         facts.entropy_bits = Some(mass.entropy_bits());
         facts.credible = Some(mass.credible());
         let likely = mass.0.iter().take(BELIEVED).filter(|(_, p)| *p >= SHOWN);
@@ -313,6 +322,16 @@ impl Walk {
             last.verdicts.push(words);
         }
     }
+}
+
+/// Adds up the probabilities of commits in [`BANDS`] parts.
+fn bands(by_node: &[f64]) -> Vec<f64> {
+    let count = by_node.len().min(BANDS);
+    let mut bands = vec![0.0; count];
+    for (node, p) in by_node.iter().enumerate() {
+        bands[node * count / by_node.len()] += p;
+    }
+    bands
 }
 
 fn phase(why: &Why) -> Phase {
