@@ -231,9 +231,13 @@ impl Drop for Process {
 fn machine(dir: &Path, name: &str, cpus: &str) -> Process {
     let config = dir.join(format!("sshd-{name}.conf"));
     let here = dir.display();
+    // A home of its own: what root's shell does at a login on this host (bash reads ~/.bashrc) is not the machine's.
+    let home = dir.join(format!("home-{name}"));
+    std::fs::create_dir_all(&home).expect("writes");
     let text = format!(
         "HostKey {here}/host-{name}\nAuthorizedKeysFile {here}/user.pub\nStrictModes no\nPidFile none\n\
-         PermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nUseDNS no\nLogLevel ERROR\n"
+         PermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nUseDNS no\nLogLevel ERROR\nSetEnv HOME={}\n",
+        home.display()
     );
     std::fs::write(&config, text).expect("writes");
     let sshd = find("sshd").expect("was looked for").display().to_string();
