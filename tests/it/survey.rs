@@ -314,8 +314,10 @@ fn what_cannot_be_surveyed_is_refused_with_the_reason_and_the_next_step() {
     }
     survey(&rig, &["c0", "c1", "--boots", "2"]).exits(0);
     all.push(rig.run(&["log", "s", "--git"]).exits(2).err);
+    for form in ["html", "mail"] {
+        all.push(rig.run(&["report", "s", "--format", form]).exits(2).err);
+    }
     rig.start_with(&["c1", "c3", "--session", "b"]).exits(3);
-    all.push(rig.run(&["report", "b", "--format", "csv"]).exits(2).err);
     all.push(rig.run(&["report", "b", "--own-baseline"]).exits(2).err);
     golden!("refused", all.concat());
 }
