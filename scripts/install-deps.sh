@@ -10,7 +10,7 @@ qemu-system-x86_64:qemu-system-x86 busybox:busybox-static hackbench:rt-tests
 /usr/include/libelf.h:libelf-dev /usr/include/openssl/ssl.h:libssl-dev
 /usr/src/linux-source-6.12.tar.xz:linux-source-6.12
 /usr/sbin/mariadbd:mariadb-server-core mysqladmin:mariadb-client sysbench:sysbench
-/usr/sbin/sshd:openssh-server ssh:openssh-client /usr/sbin/ip:iproute2
+/usr/sbin/sshd:openssh-server ssh:openssh-client rsync:rsync /usr/sbin/ip:iproute2
 /usr/lib/git-core/git-send-email:git-email grub-editenv:grub2-common shellcheck:shellcheck curl:curl mandoc:mandoc
 chromium:chromium $*
 "

@@ -5,6 +5,8 @@ mod common;
 
 #[path = "it/belief.rs"]
 mod belief;
+#[path = "it/build_host.rs"]
+mod build_host;
 #[path = "it/cases_engine.rs"]
 mod cases_engine;
 #[path = "it/cases_failures.rs"]

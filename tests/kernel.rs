@@ -123,6 +123,7 @@ fn with_a_module(config: &str) -> Kbuild {
         modules: true,
         jobs: 0,
         fixups: Vec::new(),
+        host: None,
     }
 }
 

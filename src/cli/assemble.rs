@@ -2,7 +2,7 @@
 
 mod ssh;
 
-pub(super) use self::ssh::{Places, machine};
+pub(super) use self::ssh::{Places, build_host, machine};
 
 use super::CliError;
 use crate::driver::{Lab, SessionDir};
@@ -20,7 +20,7 @@ use crate::session::{BuilderSpec, Kbuild, MachineSpec, Plan, Purpose, Qemu, Reve
 use crate::workload::Reader;
 use async_trait::async_trait;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The session's own worktree as the commands' tree.
@@ -72,9 +72,17 @@ pub(super) fn lab(state: &State, dir: &SessionDir) -> Result<Lab, CliError> {
 
 /// Source tree, build directory and cache are shared by all sessions of a repository, beside their directories.
 fn kbuild(spec: &Kbuild, plan: &Plan, dir: &SessionDir) -> Result<KbuildBuilder, CliError> {
-    let root = dir.path().parent().unwrap_or(dir.path()).join(".kbuild");
-    KbuildBuilder::open(spec.clone(), &root, dir.path(), Path::new(&plan.repository))
-        .map_err(|e| CliError::Lab(e.to_string()))
+    let builder = KbuildBuilder::open(spec.clone(), &builders(dir), dir.path(), Path::new(&plan.repository))
+        .map_err(|e| CliError::Lab(e.to_string()))?;
+    Ok(match &spec.host {
+        Some(host) => builder.on(build_host(host, Places::of(dir))?),
+        None => builder,
+    })
+}
+
+/// Where the builders of a session's repository are.
+pub(super) fn builders(dir: &SessionDir) -> PathBuf {
+    dir.path().parent().unwrap_or(dir.path()).join(".kbuild")
 }
 
 fn guest(spec: &Qemu, state: &State, dir: &SessionDir, sut: u32) -> Result<Box<dyn Machine>, CliError> {

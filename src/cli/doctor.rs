@@ -8,19 +8,12 @@ use crate::lab::kbuild;
 use crate::lab::ssh::SshMachine;
 use crate::model::CommitId;
 use crate::profile::{self, Overrides};
-use crate::session::{BuilderSpec, MachineSpec, Recipe, Ssh};
+use crate::session::{BuildOn, BuilderSpec, Kbuild, MachineSpec, Recipe, Ssh};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// A program the host needs, and the Debian package that has it.
-const KBUILD_TOOLS: [(&str, &str); 6] = [
-    ("make", "make"),
-    ("gcc", "gcc"),
-    ("flex", "flex"),
-    ("bison", "bison"),
-    ("bc", "bc"),
-    ("ld", "binutils"),
-];
+/// What a host that builds kernels needs.
+const KBUILD_NEEDS: [&str; 7] = ["make", "gcc", "flex", "bison", "bc", "ld", "libelf.h"];
 
 /// Debian package of a program that guests are given.
 pub(super) const GUEST_PACKAGES: [(&str, &str); 3] =
@@ -36,7 +29,7 @@ pub(super) fn run(place: &Place, profile: &str, rehearse: bool) -> Result<u8, Cl
     lines.push(program("git", "git"));
     match profile::load(profile, &overrides, &unresolved) {
         Ok(loaded) => {
-            lines.extend(recipe(&loaded.recipe));
+            lines.extend(recipe(place, &loaded.recipe)?);
             match &loaded.recipe.machine {
                 MachineSpec::Ssh(spec) => lines.extend(machine(place, spec, &loaded.recipe, rehearse)?),
                 MachineSpec::Command { .. } | MachineSpec::Qemu(_) if rehearse => {
@@ -65,26 +58,15 @@ fn repository(place: &Place) -> (bool, String) {
     }
 }
 
-fn recipe(recipe: &Recipe) -> Vec<(bool, String)> {
+fn recipe(place: &Place, recipe: &Recipe) -> Result<Vec<(bool, String)>, CliError> {
     let mut lines = Vec::new();
     match &recipe.builder {
         BuilderSpec::Kbuild(spec) => {
-            lines.extend(KBUILD_TOOLS.iter().map(|(name, package)| program(name, package)));
-            if !spec.cross_compile.is_empty() {
-                lines.extend(["gcc", "ld"].map(|tool| cross(&spec.cross_compile, tool)));
+            let needs = build_needs(spec);
+            match &spec.host {
+                None => lines.extend(here(&needs)),
+                Some(host) => lines.extend(build_host(place, host, &needs)?),
             }
-            if spec.modules {
-                lines.push(depmod());
-            }
-            lines.push(header("libelf.h", "libelf-dev"));
-            lines.push(match find("ccache") {
-                Some(path) => {
-                    (true, format!("ccache at {} (builds of neighbours are faster)", path.display()))
-                }
-                None => {
-                    (true, "ccache is not there; builds work without (apt-get install ccache)".to_owned())
-                }
-            });
         }
         BuilderSpec::None | BuilderSpec::Command { .. } => {}
     }
@@ -106,7 +88,52 @@ fn recipe(recipe: &Recipe) -> Vec<(bool, String)> {
         MachineSpec::Ssh(_) => lines.push(program("ssh", "openssh-client")),
         MachineSpec::Command { .. } => lines.push(program("sh", "dash")),
     }
+    Ok(lines)
+}
+
+/// Programs and headers that building these kernels takes.
+fn build_needs(spec: &Kbuild) -> Vec<String> {
+    let mut needs: Vec<String> = KBUILD_NEEDS.map(str::to_owned).to_vec();
+    if !spec.cross_compile.is_empty() {
+        needs.extend(["gcc", "ld"].map(|tool| format!("{}{tool}", spec.cross_compile)));
+    }
+    if spec.modules {
+        needs.push("depmod".to_owned());
+    }
+    needs
+}
+
+/// Of a host that builds: this one.
+fn here(needs: &[String]) -> Vec<(bool, String)> {
+    let mut lines: Vec<(bool, String)> = needs.iter().map(|name| build_need(name)).collect();
+    lines.push(match find("ccache") {
+        Some(path) => (true, format!("ccache at {} (builds of neighbours are faster)", path.display())),
+        None => (true, "ccache is not there; builds work without (apt-get install ccache)".to_owned()),
+    });
     lines
+}
+
+/// Of another, and of the way there.
+fn build_host(place: &Place, spec: &BuildOn, needs: &[String]) -> Result<Vec<(bool, String)>, CliError> {
+    let mut lines = vec![program("ssh", "openssh-client"), program("rsync", "rsync")];
+    if lines.iter().any(|(is_there, _)| !is_there) {
+        return Ok(lines);
+    }
+    let scratch = scratch()?;
+    let root = root(place)?;
+    let host = assemble::build_host(spec, Places { owner: scratch.path(), lab: root.path() })?;
+    let needs: Vec<&str> = std::iter::once("rsync").chain(needs.iter().map(String::as_str)).collect();
+    lines.extend(runtime()?.block_on(host.look_over(&needs, ROOM >> 10)));
+    Ok(lines)
+}
+
+fn scratch() -> Result<tempfile::TempDir, CliError> {
+    tempfile::tempdir().map_err(|source| CliError::Io { what: "make a directory".to_owned(), source })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|source| CliError::Io { what: "start the event loop".to_owned(), source })
 }
 
 /// The machine itself, as it answers.
@@ -116,13 +143,10 @@ fn machine(
     recipe: &Recipe,
     rehearse: bool,
 ) -> Result<Vec<(bool, String)>, CliError> {
-    let io = |what: &str, source| CliError::Io { what: what.to_owned(), source };
-    let scratch = tempfile::tempdir().map_err(|source| io("make a directory", source))?;
+    let scratch = scratch()?;
     let root = root(place)?;
     let parts = assemble::machine(spec, &recipe.setup, Places { owner: scratch.path(), lab: root.path() })?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| io("start the event loop", source))?;
-    Ok(runtime.block_on(SshMachine::new(parts, HashSet::new()).look_over(rehearse)))
+    Ok(runtime()?.block_on(SshMachine::new(parts, HashSet::new()).look_over(rehearse)))
 }
 
 fn program(name: &str, package: &str) -> (bool, String) {
@@ -132,25 +156,17 @@ fn program(name: &str, package: &str) -> (bool, String) {
     }
 }
 
-/// A tool for another architecture.
-fn cross(prefix: &str, tool: &str) -> (bool, String) {
-    let name = format!("{prefix}{tool}");
-    program(&name, kbuild::package(&name).as_deref().unwrap_or("(no package of Debian's has it)"))
-}
-
-/// Outside of the PATH of who is not root.
-fn depmod() -> (bool, String) {
-    match find("/usr/sbin/depmod").or_else(|| find("/sbin/depmod")) {
-        Some(path) => (true, format!("depmod at {}", path.display())),
-        None => program("depmod", "kmod"),
-    }
-}
-
-fn header(name: &str, package: &str) -> (bool, String) {
-    let found = ["/usr/include", "/usr/local/include"].iter().any(|dir| Path::new(dir).join(name).exists());
+/// Of what a build needs: a header, depmod, which is outside of the PATH of who is not root, or a program.
+fn build_need(name: &str) -> (bool, String) {
+    let include = ["/usr/include", "/usr/local/include"].map(|dir| Path::new(dir).join(name));
+    let sbin = ["/usr/sbin", "/sbin"].map(|dir| Path::new(dir).join(name));
+    let found = match name.ends_with(".h") {
+        true => include.into_iter().find(|path| path.exists()),
+        false => find(name).or_else(|| sbin.into_iter().find(|path| path.exists())),
+    };
     match found {
-        true => (true, name.to_owned()),
-        false => (false, format!("{name}: not in /usr/include; apt-get install {package}")),
+        Some(path) => (true, format!("{name} at {}", path.display())),
+        None => (false, kbuild::missing(name)),
     }
 }
 

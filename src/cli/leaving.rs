@@ -4,12 +4,12 @@
 //! be there is said with the command that sees to it. Tested in tests/it/ssh_machine.rs.
 
 use super::CliError;
-use super::assemble::{Places, machine};
+use super::assemble::{Places, build_host, builders, machine};
 use super::cleanup::told;
 use crate::driver::SessionDir;
 use crate::lab::ssh::SshMachine;
 use crate::report::{counted, say};
-use crate::session::{MachineSpec, Plan};
+use crate::session::{BuilderSpec, MachineSpec, Plan, State};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -27,13 +27,34 @@ fn of(plan: &Plan, dir: &SessionDir) -> Result<Option<SshMachine>, CliError> {
 }
 
 /// After an interruption: ends what the session started on its machines, which else would go on to its deadline.
-pub(super) async fn end_jobs(plan: &Plan, dir: &SessionDir) -> Result<(), CliError> {
+pub(super) async fn end_jobs(state: &State, dir: &SessionDir) -> Result<(), CliError> {
+    let plan = &state.plan;
+    end_build(plan, dir).await?;
+    // A session that never booted anything has nothing running there.
+    if state.boots.is_empty() {
+        return Ok(());
+    }
     let Some(machine) = of(plan, dir)? else { return Ok(()) };
     for (host, reason) in machine.end_jobs(ENDING).await {
         say(&format!(
             "note: what this session started on {host} may still run there, until its deadline: {reason}; `sched-bisect \
              resume {}` ends it",
             plan.session
+        ));
+    }
+    Ok(())
+}
+
+/// The make on a build host.
+async fn end_build(plan: &Plan, dir: &SessionDir) -> Result<(), CliError> {
+    let BuilderSpec::Kbuild(spec) = &plan.recipe.builder else { return Ok(()) };
+    let Some(spec) = &spec.host else { return Ok(()) };
+    let host = build_host(spec, Places::of(dir))?;
+    let ended = tokio::time::timeout(ENDING, host.end_jobs(&builders(dir), dir.path())).await;
+    if !matches!(ended, Ok(Ok(()))) {
+        say(&format!(
+            "note: a build of this session may still run on {}, until its deadline; `sched-bisect resume {}` ends it",
+            spec.address, plan.session
         ));
     }
     Ok(())

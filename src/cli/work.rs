@@ -126,9 +126,8 @@ fn work(driver: &mut Driver<FileStorage>) -> Result<bool, CliError> {
             .map_err(|source| CliError::Io { what: "listen for signals".to_owned(), source })?;
         let lab = assemble::lab(&driver.state, &driver.dir)?;
         let end = driver.run(lab, stop).await?;
-        // A session that never booted anything has nothing running there.
-        if end == End::Interrupted && !driver.state.boots.is_empty() {
-            leaving::end_jobs(&driver.state.plan, &driver.dir).await?;
+        if end == End::Interrupted {
+            leaving::end_jobs(&driver.state, &driver.dir).await?;
         }
         Ok::<End, CliError>(end)
     })?;

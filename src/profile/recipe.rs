@@ -43,6 +43,7 @@ const BUILD_KEYS: &[(&str, &[&str])] = &[
             "modules",
             "jobs",
             "fixups",
+            "host",
         ],
     ),
 ];
@@ -97,7 +98,7 @@ pub(super) fn assemble(l: &mut Layers, resolve: Option<Resolver>) -> Assembled {
             boot_s: l.or("deadlines.boot", 600, duration, show_duration),
             run_s: l.or("deadlines.run", 1800, duration, show_duration),
         },
-        builder: builder(l, resolve),
+        builder: builder(l, &machine, resolve),
         machine,
         reading,
         setup,
@@ -202,17 +203,17 @@ fn kind(
     kind
 }
 
-fn builder(l: &mut Layers, resolve: Option<Resolver>) -> BuilderSpec {
+fn builder(l: &mut Layers, machine: &MachineSpec, resolve: Option<Resolver>) -> BuilderSpec {
     match kind(l, "build", &["none", "command", "kbuild"], BUILD_KEYS) {
         Some("command") => {
             BuilderSpec::Command { command: l.required("build.command", Some("--build"), filled) }
         }
-        Some("kbuild") => BuilderSpec::Kbuild(kbuild(l, resolve)),
+        Some("kbuild") => BuilderSpec::Kbuild(Box::new(kbuild(l, machine, resolve))),
         Some(_) | None => BuilderSpec::None,
     }
 }
 
-fn kbuild(l: &mut Layers, resolve: Option<Resolver>) -> Kbuild {
+fn kbuild(l: &mut Layers, machine: &MachineSpec, resolve: Option<Resolver>) -> Kbuild {
     let base = l.or("build.base", "defconfig".to_owned(), text, quoted);
     let config = content(l, "build.config").unwrap_or_default();
     let required = l.list("build.required", &[]);
@@ -226,7 +227,21 @@ fn kbuild(l: &mut Layers, resolve: Option<Resolver>) -> Kbuild {
     let modules = l.or("build.modules", false, flag, bool::to_string);
     let jobs = number(l, "build.jobs", 0, 0..=MANY);
     let fixups = (0..l.tables("build.fixups")).map(|at| fixup(l, at, resolve)).collect();
-    Kbuild { base, config, required, targets, image, make_args, arch, cross_compile, modules, jobs, fixups }
+    let host = super::ssh::build_host(l, machine);
+    Kbuild {
+        base,
+        config,
+        required,
+        targets,
+        image,
+        make_args,
+        arch,
+        cross_compile,
+        modules,
+        jobs,
+        fixups,
+        host,
+    }
 }
 
 fn architecture(l: &mut Layers, make_args: &[String]) -> (String, String) {
@@ -389,7 +404,10 @@ fn arch_contradictions(l: &mut Layers, kbuild: &Kbuild) {
         l.contradiction("build.arch", message, "set `targets` and `image` in [build]");
     }
     let lacks = |arch| arch::lacks_cross_compile(arch, &kbuild.cross_compile, &kbuild.make_args);
-    if let Some(prefix) = arch::find(arch).and_then(lacks) {
+    // What another machine's own compiler builds for is known there.
+    if let Some(prefix) = arch::find(arch).and_then(lacks)
+        && kbuild.host.is_none()
+    {
         let message = format!("kernels for {arch:?} are not built by this host's own compiler");
         let help = format!("set `cross_compile = {prefix:?}` in [build], or LLVM=1 in `make_args`");
         l.contradiction("build.arch", message, &help);

@@ -33,8 +33,8 @@ pub use judge::{Recomputed, against_good, recompute};
 pub use known::knowledge;
 pub use outlook::{Outlook, Play, play};
 pub use plan::{
-    Attempts, BuilderSpec, Costs, Deadlines, Endpoint, Fixup, Judging, Kbuild, Kernel, Lineage, MachineSpec,
-    Place, Plan, Purpose, Qemu, Reading, Recipe, Revert, Survey,
+    Attempts, BuildOn, BuilderSpec, Costs, Deadlines, Endpoint, Fixup, Judging, Kbuild, Kernel, Lineage,
+    MachineSpec, Place, Plan, Purpose, Qemu, Reading, Recipe, Revert, Survey,
 };
 pub use planner::{Next, Planner, Wish, choice};
 pub use setup::{

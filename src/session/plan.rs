@@ -1,7 +1,7 @@
 //! The plan: everything that was decided before the first measurement. Record 0 of the journal; never changes.
 
 use super::setup::{NamedVariant, Setup};
-use super::ssh::Ssh;
+use super::ssh::{Reach, Ssh};
 use crate::model::{CommitId, Direction, Find, Metric, Relative};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ pub enum BuilderSpec {
         command: String,
     },
     /// The kernel's own build system, see [`Kbuild`].
-    Kbuild(Kbuild),
+    Kbuild(Box<Kbuild>),
 }
 
 /// A kernel build.
@@ -140,6 +140,21 @@ pub struct Kbuild {
     pub jobs: u32,
     /// Fix-ups, in order.
     pub fixups: Vec<Fixup>,
+    /// Another machine on which make runs; `None`: this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<BuildOn>,
+}
+
+/// A machine that builds kernels, reached by ssh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildOn {
+    /// Where it is: ssh://USER@HOST:PORT.
+    pub address: String,
+    /// Directory on it, below the home of who logs in if it is no absolute path; empty: `.cache/sched-bisect`.
+    pub dir: String,
+    /// How it is reached; `sudo` is not used.
+    pub reach: Reach,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]

@@ -98,6 +98,7 @@ pub fn spec() -> Kbuild {
         cross_compile: String::new(),
         modules: false,
         jobs: 2,
+        host: None,
         fixups: Vec::new(),
     }
 }

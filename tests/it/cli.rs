@@ -77,8 +77,8 @@ fn the_doctor_names_the_packages_that_a_kernel_for_another_architecture_needs() 
                 image = \"arch/sh/boot/zImage\"\n";
     std::fs::write(&profile, text).expect("writes");
     let said = rig.run(&["doctor", "--profile", profile.to_str().expect("UTF-8")]).exits(5);
-    said.tells("LACKING sh4-linux-gnu-gcc: not on PATH; apt-get install gcc-sh4-linux-gnu")
-        .tells("LACKING sh4-linux-gnu-ld: not on PATH; apt-get install binutils-sh4-linux-gnu")
+    said.tells("LACKING sh4-linux-gnu-gcc is not installed; on Debian: apt install gcc-sh4-linux-gnu")
+        .tells("LACKING sh4-linux-gnu-ld is not installed; on Debian: apt install binutils-sh4-linux-gnu")
         .tells("depmod");
 }
 

@@ -118,7 +118,7 @@ impl Scene {
         let history = History::open(&self.line.dir).expect("opens");
         let root = self.sessions().join(".kbuild");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let builder = KbuildBuilder::open(spec, &root, scratch.path(), history.common_dir());
+        let builder = KbuildBuilder::open(*spec, &root, scratch.path(), history.common_dir());
         let mut builder = builder.expect("a builder");
         for number in numbers {
             let log = self.sessions().join(format!("build-{number}.log"));

@@ -3,11 +3,12 @@
 use crate::cli::CliError;
 use crate::driver::SessionDir;
 use crate::lab::console_command::ConsoleSpec;
+use crate::lab::kbuild::BuildHost;
 use crate::lab::power::PowerCommand;
 use crate::lab::ssh::loader::{Hook, Loader};
 use crate::lab::ssh::{Access, Link, Notes, Parts, Wires};
 use crate::model::Address;
-use crate::session::{Plan, Reach, SUT, Setup, Ssh};
+use crate::session::{BuildOn, Plan, Reach, SUT, Setup, Ssh};
 use crate::workload::Reader;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -114,6 +115,13 @@ pub(in crate::cli) fn machine(spec: &Ssh, setup: &Setup, places: Places<'_>) -> 
         keep: Vec::new(),
         notes,
     })
+}
+
+/// The machine that builds; its connections are beside those of the machine under test.
+pub(in crate::cli) fn build_host(spec: &BuildOn, places: Places<'_>) -> Result<BuildHost, CliError> {
+    let owner = places.owner.join("build-host");
+    let wires = wires(&spec.reach, Places { owner: &owner, ..places })?;
+    Ok(BuildHost::new(wires, address(&spec.address)?, &spec.dir))
 }
 
 fn wires(reach: &Reach, places: Places<'_>) -> Result<Rc<Wires>, CliError> {

@@ -73,7 +73,12 @@ pub(super) fn sort(output: &str, status: i32, source: &Path) -> Stop {
     Stop::untestable(UntestableKind::Build, reason)
 }
 
-/// What to tell when a program is not there.
+/// Whether a program says that there is no room left.
+pub(super) fn is_disk_full(text: &str) -> bool {
+    DISK_FULL.iter().any(|words| text.contains(words))
+}
+
+/// What to tell when a program or header is not there.
 pub(super) fn missing(program: &str) -> String {
     match package(program) {
         Some(package) => format!("{program} is not installed; on Debian: apt install {package}"),
@@ -83,7 +88,7 @@ pub(super) fn missing(program: &str) -> String {
 
 /// The Debian package with a tool of kernel builds, also one for another architecture: "aarch64-linux-gnu-gcc" is in
 /// gcc-aarch64-linux-gnu, "x86_64-linux-gnu-ld" in binutils-x86-64-linux-gnu.
-pub(super) fn package(tool: &str) -> Option<String> {
+fn package(tool: &str) -> Option<String> {
     let known = |tool: &str| PACKAGES.iter().find(|(name, _)| *name == tool).map(|(_, package)| *package);
     if let Some(package) = known(tool) {
         return Some(package.to_owned());
@@ -103,7 +108,7 @@ fn is_excerpt(line: &str) -> bool {
 fn host_failure(line: &str) -> Option<Stop> {
     let has = |texts: &[&str]| texts.iter().any(|text| line.contains(text));
     let failed_recipe = line.contains("*** [");
-    if has(&DISK_FULL) {
+    if is_disk_full(line) {
         let reason = format!("no room left for the build: {line}; free some and resume");
         return Some(Stop::infra(InfraKind::OutOfDisk, reason));
     }

@@ -13,13 +13,17 @@ mod cache;
 mod config;
 mod failure;
 mod fixup;
+mod host;
 mod identity;
 mod modules;
+mod place;
 mod run;
 mod slot;
 mod tools;
 
 use self::cache::{Cache, Key, Product};
+pub use self::host::BuildHost;
+use self::place::Place;
 use self::run::{Runner, Step, Stop, io_at};
 use self::slot::Slot;
 use self::tools::Tools;
@@ -35,6 +39,11 @@ use std::path::{Path, PathBuf};
 
 /// The kernel's symbols with their addresses, as a machine with a disk keeps them beside the image.
 const SYSTEM_MAP: &str = "System.map";
+
+/// Of the build directory: what is resolved, how the kernel calls itself, the kernel as the linker leaves it.
+const CONFIG: &str = ".config";
+const RELEASE: &str = "include/config/kernel.release";
+const VMLINUX: &str = "vmlinux";
 
 /// File of the session that holds its base configuration.
 const BASE_FILE: &str = "config.base";
@@ -75,6 +84,7 @@ pub struct KbuildBuilder {
     make_args: Vec<String>,
     session: PathBuf,
     slot: Slot,
+    host: Option<BuildHost>,
     cache: Cache,
     history: History,
     worktree: Worktree,
@@ -100,19 +110,26 @@ impl KbuildBuilder {
         let worktree = Worktree::open(common_dir, &slot.source(), marks)?;
         let history = History::open(common_dir)?;
         let make_args = all_make_args(&spec);
-        Ok(Self { spec, make_args, session: session.to_owned(), slot, cache, history, worktree })
+        Ok(Self { spec, make_args, session: session.to_owned(), slot, host: None, cache, history, worktree })
+    }
+
+    /// The same, with make on another machine.
+    #[must_use]
+    pub fn on(self, host: BuildHost) -> Self {
+        Self { host: Some(host), ..self }
     }
 
     async fn try_build(&self, job: &BuildJob) -> Step<Artifact> {
         let run = Runner::start(&self.session, self.slot.dir(), job)?;
-        let tools = Tools::find(&run, &self.make_args).await?;
+        let place = Place::find(self.host.as_ref(), &self.slot, &self.session, &run).await?;
+        let tools = Tools::find(&run, &place, &self.make_args).await?;
         let fixups = self.fixups_for(&job.commit)?;
         if let Some(base) = self.saved_base()?
             && let Some(found) = self.cached(&run, &self.key(&job.commit, &fixups, &base, &tools))
         {
             return Ok(found);
         }
-        let built = self.build_in_tree(&run, job, &tools, &fixups).await;
+        let built = self.build_in_tree(&run, job, &tools, &place, &fixups).await;
         // The next step would do so too; but the tree should not lie about with patches in it.
         let restored = run.git(self.worktree.checkout(&job.commit, Clean::All)).await;
         if let Err(Stop::Infra(failure)) = restored {
@@ -126,12 +143,17 @@ impl KbuildBuilder {
         run: &Runner<'_>,
         job: &BuildJob,
         tools: &Tools,
+        place: &Place<'_>,
         fixups: &[&Fixup],
     ) -> Step<Artifact> {
-        let make = Make { builder: self, run, tools, commit: &job.commit };
-        self.slot.recover(&make.stamp()).await?;
+        let make = Make { builder: self, run, tools, place, commit: &job.commit };
+        if !self.slot.goes_on(&make.stamp()) {
+            place.start_anew().await?;
+            self.slot.start_anew(&make.stamp()).await?;
+        }
         run.git(self.worktree.checkout(&job.commit, Clean::All)).await?;
         let notes = fixup::apply_all(run, &self.slot, fixups).await?;
+        place.send_tree(run).await?;
         let base = match self.saved_base()? {
             Some(base) => base,
             None => self.make_base(&make).await?,
@@ -150,7 +172,7 @@ impl KbuildBuilder {
             commit: job.commit.clone(),
             dir: String::new(),
             release: make.release()?,
-            build_id: identity::build_id(&self.slot.build().join("vmlinux"))?,
+            build_id: identity::build_id(&self.slot.build().join(VMLINUX))?,
             image_hash: String::new(),
             config_hash: String::new(),
             config_delta: config::delta(&base, &resolved),
@@ -189,9 +211,10 @@ impl KbuildBuilder {
 
     /// Installs the modules just made into a directory of the builder's and gives an archive of them.
     async fn pack_modules(&self, make: &Make<'_>, release: &str) -> Step<PathBuf> {
-        let (staging, archive) = (self.slot.file("staging"), self.slot.file(modules::ARCHIVE));
-        modules::clear(&staging)?;
-        make.install(&modules::install_args(&staging)).await?;
+        make.place.clear_staging().await?;
+        make.install(&modules::install_args(&make.place.staging())).await?;
+        let (staging, archive) =
+            (make.place.fetch_staging(make.run).await?, self.slot.file(modules::ARCHIVE));
         let release = release.to_owned();
         let pack = move || {
             modules::pack(&staging, &release, &archive)?;
@@ -260,7 +283,7 @@ impl KbuildBuilder {
 
     /// Makes the base configuration with the candidate at hand, the first of the session, and saves it.
     async fn make_base(&self, make: &Make<'_>) -> Step<String> {
-        let config = self.slot.build().join(".config");
+        let config = self.slot.build().join(CONFIG);
         fs::create_dir_all(self.slot.build()).map_err(io_at(&config))?;
         let mut first = String::new();
         if !self.spec.base.is_empty() {
@@ -285,7 +308,7 @@ impl KbuildBuilder {
     /// `base` with the profile's text on top, resolved for the candidate at hand. The text comes again each time, since a
     /// symbol that the base's commit did not know is not in the base.
     async fn configure(&self, make: &Make<'_>, base: &str) -> Step<String> {
-        let path = self.slot.build().join(".config");
+        let path = self.slot.build().join(CONFIG);
         fs::create_dir_all(self.slot.build()).map_err(io_at(&path))?;
         let text = [&self.spec.config, OUR_SYMBOLS].concat();
         fs::write(&path, config::overlay(base, &text)).map_err(io_at(&path))?;
@@ -310,6 +333,7 @@ struct Make<'a> {
     builder: &'a KbuildBuilder,
     run: &'a Runner<'a>,
     tools: &'a Tools,
+    place: &'a Place<'a>,
     commit: &'a CommitId,
 }
 
@@ -329,37 +353,39 @@ impl Make<'_> {
     }
 
     fn command(&self, targets: &[String]) -> tokio::process::Command {
-        let (slot, spec) = (&self.builder.slot, &self.builder.spec);
+        let (place, spec) = (self.place, &self.builder.spec);
         let jobs = match spec.jobs {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            0 => place.cpus(),
             jobs => jobs as usize,
         };
         let mut command = self.run.command("make");
         command
             .arg("-C")
-            .arg(slot.source())
+            .arg(place.source())
             .arg(format!("-j{jobs}"))
-            .arg(format!("O={}", slot.build().display()))
+            .arg(format!("O={}", place.build().display()))
             .arg(format!("LOCALVERSION={}", self.token()))
             .args(self.tools.make_args())
             .args(&self.builder.make_args)
             .args(targets);
-        command.envs(self.tools.environment(slot.root()));
+        command.envs(self.tools.environment(place.root()));
         command
     }
 
     async fn execute(&self, command: tokio::process::Command) -> Step<()> {
-        let slot = &self.builder.slot;
+        let (slot, place) = (&self.builder.slot, self.place);
+        place.send(self.run, &[CONFIG]).await?;
         // A make that is killed leaves half-written objects that look up to date: remembered until it has ended.
         slot.begin()?;
         let from = self.run.log_size();
-        let status = self.run.execute(command).await?;
+        let status = place.execute(self.run, command).await?;
         slot.end()?;
         if status == 0 {
-            return Ok(());
+            let products = [CONFIG, RELEASE, VMLINUX, SYSTEM_MAP, &self.builder.spec.image];
+            return place.fetch(self.run, &products).await;
         }
         let output = self.run.log_from(from)?;
-        Err(failure::sort(&output, status, &slot.source()))
+        Err(failure::sort(&output, status, &place.source()))
     }
 
     /// Ends the release of this candidate's kernel.
@@ -369,11 +395,11 @@ impl Make<'_> {
 
     /// What a build directory can be used on with: another compiler or architecture starts from nothing.
     fn stamp(&self) -> String {
-        format!("{}\n{}\n", self.builder.make_args.join(" "), self.tools.identity())
+        format!("{}{}\n{}\n", self.place.stamp(), self.builder.make_args.join(" "), self.tools.identity())
     }
 
     fn release(&self) -> Step<String> {
-        let path = self.builder.slot.build().join("include/config/kernel.release");
+        let path = self.builder.slot.build().join(RELEASE);
         let release = fs::read_to_string(&path).map_err(io_at(&path))?.trim().to_owned();
         if release.ends_with(&self.token()) {
             return Ok(release);
@@ -386,9 +412,9 @@ impl Make<'_> {
     }
 }
 
-/// The Debian package with a tool of kernel builds, a cross compiler's too.
-pub fn package(tool: &str) -> Option<String> {
-    failure::package(tool)
+/// What to tell when a tool or header of kernel builds is not there.
+pub fn missing(tool: &str) -> String {
+    failure::missing(tool)
 }
 
 fn all_make_args(spec: &Kbuild) -> Vec<String> {

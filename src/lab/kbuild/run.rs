@@ -4,6 +4,7 @@ use crate::history;
 use crate::lab::BuildJob;
 use crate::lab::process::{Ended, Group};
 use crate::model::{InfraFailure, InfraKind, Untestable, UntestableKind};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ impl From<history::Error> for Stop {
         let text = error.to_string();
         let kind = if matches!(error, history::Error::NoGit) {
             InfraKind::Missing
-        } else if text.contains("No space left on device") || text.contains("Disk quota exceeded") {
+        } else if super::failure::is_disk_full(&text) {
             InfraKind::OutOfDisk
         } else {
             InfraKind::Other
@@ -134,14 +135,18 @@ impl<'a> Runner<'a> {
                 Stop::infra(InfraKind::Other, format!("cannot start {program}: {error}"))
             }
         })?;
-        let left = self.end.saturating_duration_since(Instant::now());
-        match group.wait(left).await.map_err(io_at(Path::new(&program)))? {
+        match group.wait(self.left()).await.map_err(io_at(Path::new(&program)))? {
             Ended::Exit(status) => Ok(status),
             Ended::Deadline => Err(self.timeout()),
             Ended::Signal(signal) => {
                 Err(Stop::infra(InfraKind::Killed, format!("{program} was killed by signal {signal}")))
             }
         }
+    }
+
+    /// Until the deadline.
+    pub(super) fn left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
     }
 
     /// Waits for work of git's inside the deadline.
@@ -152,7 +157,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn timeout(&self) -> Stop {
+    pub(super) fn timeout(&self) -> Stop {
         let reason = format!(
             "the build did not end within its {} s; raise the build deadline or give it more jobs",
             self.deadline.as_secs()
@@ -167,6 +172,12 @@ impl<'a> Runner<'a> {
         if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
             tracing::warn!(log = %self.log.display(), %error, "cannot write to the build log");
         }
+    }
+
+    /// Puts output that came from elsewhere into the log.
+    pub(super) fn append(&self, output: &[u8]) -> Step<()> {
+        let file = File::options().append(true).open(&self.log);
+        file.and_then(|mut file| file.write_all(output)).map_err(io_at(&self.log))
     }
 
     /// How long the log is by now.
@@ -187,7 +198,12 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn shown(command: &Command) -> String {
+/// Whether a variable is one of the caller's, which means nothing on another machine.
+pub(super) fn kept(name: &OsStr) -> bool {
+    KEPT.iter().any(|kept| name == *kept)
+}
+
+pub(super) fn shown(command: &Command) -> String {
     let command = command.as_std();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -77,16 +77,17 @@ impl Slot {
         fs::remove_file(&path).map_err(io_at(&path))
     }
 
-    /// Empties the build directory if what is in it cannot be trusted (its make was killed) or not used (made with
-    /// another compiler or other arguments).
-    pub(super) async fn recover(&self, stamp: &str) -> Step<()> {
+    /// Whether the build directory can be used on: what is in it can be trusted (its make was not killed) and was made with
+    /// the same compiler and arguments.
+    pub(super) fn goes_on(&self, stamp: &str) -> bool {
+        let same = fs::read(self.file("stamp")).is_ok_and(|found| found == stamp.as_bytes());
+        same && !self.file("unfinished").exists()
+    }
+
+    /// Empties the build directory for what `stamp` says.
+    pub(super) async fn start_anew(&self, stamp: &str) -> Step<()> {
         let path = self.file("stamp");
-        let unfinished = self.file("unfinished").exists();
-        let same = fs::read(&path).is_ok_and(|found| found == stamp.as_bytes());
-        if same && !unfinished {
-            return Ok(());
-        }
-        if unfinished {
+        if self.file("unfinished").exists() {
             // Where the program itself was killed, its make's own makes may still write here. The lock is ours, so
             // whatever bears this builder's mark is of the dead.
             end_marked(&[(BUILDER, self.dir.as_os_str())]).map_err(io_at(&self.dir))?;

@@ -1,6 +1,7 @@
 //! The compiler and linker that make will use, named and identified.
 
 use super::failure;
+use super::place::Place;
 use super::run::{Runner, Step, Stop};
 use crate::model::InfraKind;
 use std::path::{Path, PathBuf};
@@ -18,12 +19,13 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Asks the tools that `make_args` select for their versions.
-    pub(super) async fn find(run: &Runner<'_>, make_args: &[String]) -> Step<Self> {
+    pub(super) async fn find(run: &Runner<'_>, place: &Place<'_>, make_args: &[String]) -> Step<Self> {
+        let version = async |tool: &str| version(run, place, tool).await;
         let cc = compiler(make_args);
-        let cc_version = version(run, &cc).await?;
-        let ld_version = version(run, &linker(make_args)).await?;
+        let cc_version = version(&cc).await?;
+        let ld_version = version(&linker(make_args)).await?;
         let chosen_by_user = value(make_args, "CC").is_some();
-        let ccache = if chosen_by_user { None } else { version(run, "ccache").await.ok() };
+        let ccache = if chosen_by_user { None } else { version("ccache").await.ok() };
         let mut shown = format!("{cc_version}; {ld_version}");
         if let Some(ccache) = &ccache {
             shown += &format!("; {ccache}");
@@ -87,12 +89,12 @@ fn linker(make_args: &[String]) -> String {
 }
 
 /// First line of `TOOL --version`; `tool` may carry arguments ("ccache gcc").
-async fn version(run: &Runner<'_>, tool: &str) -> Step<String> {
+async fn version(run: &Runner<'_>, place: &Place<'_>, tool: &str) -> Step<String> {
     let mut words = tool.split_whitespace();
     let program = words.next().unwrap_or_default();
     let mut command = run.command(program);
     command.args(words).arg("--version");
-    let (status, output) = run.capture(command).await?;
+    let (status, output) = place.capture(run, command).await?;
     let text = String::from_utf8_lossy(&output);
     match text.lines().next() {
         Some(line) if status == 0 => Ok(line.trim().to_owned()),

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use openssh::{ControlPersist, KnownHosts, Session, SessionBuilder, Stdio};
 use std::error::Error as _;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -28,6 +28,9 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// More than this of a stream is not kept: an answer of any size must not fill our memory.
 pub(super) const KEPT: usize = 64 << 20;
+
+/// Name of the configuration in the control directory.
+const CONFIG: &str = "config";
 
 /// Between two tries to connect.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -54,9 +57,14 @@ impl Wires {
         let text = access.config_text().map_err(|error| error.to_string())?;
         let control =
             ControlDir::take(owner).map_err(|error| format!("make a directory for connections: {error}"))?;
-        let path = control.path().join("config");
+        let path = control.path().join(CONFIG);
         std::fs::write(&path, text).map_err(|error| format!("write {}: {error}", path.display()))?;
         Ok(Rc::new(Self { access, control }))
+    }
+
+    /// The configuration for ssh, for programs that call it by themselves; there as long as this value.
+    pub fn config(&self) -> PathBuf {
+        self.control.path().join(CONFIG)
     }
 }
 
@@ -111,7 +119,7 @@ impl Link {
     async fn try_connect(&self) -> Result<Session, openssh::Error> {
         let mut builder = SessionBuilder::default();
         builder
-            .config_file(self.wires.control.path().join("config"))
+            .config_file(self.wires.control.path().join(CONFIG))
             .control_directory(self.wires.control.path())
             .control_persist(ControlPersist::IdleFor(IDLE))
             .known_hosts_check(match self.wires.access.host_keys {
